@@ -1,0 +1,119 @@
+"""Durable copies of the state: read only when no living worker holds a layer any more.
+
+A checkpoint is a folder ``step-<steps>`` with one safetensors file per layer, each written under
+another name and renamed when it is whole. It is complete when all layers are there: there is no
+manifest that could be written before them or never. The initial state needs no checkpoint,
+since every layer can be built again from its seed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from parcae_agent.layer_state import LayerState
+from parcae_api.errors import InputError
+
+States = Mapping[int, Tensor]
+"""Flat buffers on the CPU, by layer index."""
+_STEP = re.compile(r"step-(\d+)")
+
+
+def layer_file(folder: Path, step: int, layer: int) -> Path:
+    """Where one layer of one checkpoint lies."""
+    return folder / f"step-{step:09d}" / f"layer-{layer:05d}.safetensors"
+
+
+def complete_steps(folder: Path, num_layers: int) -> tuple[int, ...]:
+    """Steps whose checkpoints have every layer, rising. A missing folder has none."""
+    found = []
+    for path in folder.glob("step-*"):
+        match = _STEP.fullmatch(path.name)
+        if match is None:
+            continue
+        step = int(match[1])
+        if all(layer_file(folder, step, k).exists() for k in range(num_layers)):
+            found.append(step)
+    return tuple(sorted(found))
+
+
+def snapshot(layers: Sequence[LayerState]) -> States:
+    """Copies on the CPU, so that training can go on while they are written."""
+    return {layer.index: layer.flat.detach().to("cpu", copy=True) for layer in layers}
+
+
+def write(folder: Path, step: int, states: States) -> None:
+    """Write some layers of a checkpoint.
+
+    Raises:
+        OSError: the disk is full or gone. What was there before stays as it was.
+    """
+    for layer, flat in states.items():
+        path = layer_file(folder, step, layer)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            continue  # the state after a given step is always the same
+        part = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            save_file({"state": flat.contiguous()}, part)
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def prune(folder: Path, num_layers: int, *, keep: int = 2) -> None:
+    """Delete all complete checkpoints but the newest ``keep``, and older incomplete ones."""
+    steps = complete_steps(folder, num_layers)[-keep:]
+    if not steps:
+        return
+    for path in folder.glob("step-*"):
+        match = _STEP.fullmatch(path.name)
+        if match is not None and int(match[1]) < steps[0]:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def restore(folder: Path, step: int, layer: LayerState) -> None:
+    """Fill a layer's state from a checkpoint.
+
+    Raises:
+        InputError: the file does not fit the layer: the user's code has changed.
+        OSError: it cannot be read.
+    """
+    path = layer_file(folder, step, layer.index)
+    saved = load_file(path)["state"]
+    layer.allocate()
+    if saved.shape != layer.flat.shape or saved.dtype != layer.flat.dtype:
+        raise InputError(
+            f"checkpoint {path}: holds {tuple(saved.shape)} {saved.dtype}, the layer needs "
+            f"{tuple(layer.flat.shape)} {layer.flat.dtype}; the code has changed since, so start "
+            "with an empty checkpoint folder"
+        )
+    with torch.no_grad():
+        layer.flat.copy_(saved)
+    layer.attach()
+
+
+def digests(states: Sequence[Tensor]) -> tuple[str, str]:
+    """SHA-256 of all parameters, and of all parameters and optimizer state.
+
+    Args:
+        states: The flat buffers [rows, elements] of all layers, in order.
+    """
+    model, state = hashlib.sha256(), hashlib.sha256()
+    for flat in states:
+        raw = flat.detach().cpu().contiguous()
+        model.update(_bytes(raw[0]))
+        state.update(_bytes(raw))
+    return model.hexdigest(), state.hexdigest()
+
+
+def _bytes(tensor: Tensor) -> memoryview:
+    return memoryview(tensor.contiguous().view(torch.uint8).numpy()).cast("B")

@@ -1,0 +1,254 @@
+"""A worker: one training process, from plan to plan.
+
+Its life is one loop: wait for a plan newer than the last; if it has a place in it, form the
+epoch, train until the epoch ends, and wait again. State outlives epochs; nothing else does.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from parcae_agent import checkpoint
+from parcae_agent.breaker import EpochGuard, make_breaker
+from parcae_agent.data import Batches
+from parcae_agent.forming import Formed, Former, host_store, join_store
+from parcae_agent.ledger import CommitLine, EpochLine, JobLine, Journal
+from parcae_agent.link import Link, MeetingPlace, Ready, State
+from parcae_agent.mailbox import Mailbox
+from parcae_agent.memory import Memory
+from parcae_agent.probe import Probe, no_probe
+from parcae_agent.reporter import Reporter
+from parcae_agent.saver import Saver
+from parcae_agent.shapes import survey
+from parcae_agent.step import StepContext, StepRunner, destroy_groups
+from parcae_agent.training import Training
+from parcae_agent.user_code import find_failure, user_code
+from parcae_api.errors import InputError, TrainingFailed
+from parcae_api.job import JobSpec
+from parcae_api.plan import Plan, WorkerId
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerConfig:
+    """What a worker is told at its start."""
+
+    worker: WorkerId
+    spec: JobSpec
+    address: str
+    """This worker's own address, for its peers."""
+    search_path: str | None
+    """Where the user's module lies."""
+    ledger: Path
+    checkpoints: Path | None
+    device: str = "cpu"
+    probe: Probe = no_probe
+
+
+class Worker:
+    """One training process."""
+
+    def __init__(self, config: WorkerConfig, link: Link, training: Training) -> None:
+        self._config = config
+        self._link = link
+        self._training = training
+        self._device = torch.device(config.device)
+        backend = "nccl" if self._device.type == "cuda" else "gloo"
+        self._guard = EpochGuard(make_breaker(backend))
+        self._mailbox = Mailbox(link, self._guard)
+        self._memory = Memory()
+        self._saver = Saver(config.checkpoints, config.spec.checkpoint.every_steps)
+        spec = config.spec
+        batches = Batches(
+            training.data,
+            seed=spec.seed,
+            micro_batch=training.micro_batch,
+            num_micro_batches=training.num_micro_batches,
+            collate=training.collate,
+        )
+        with user_code("the data set"):
+            sample, _ = batches.load(0, 0)
+        self._survey = survey(training, spec.seed, sample)
+        self._journal = Journal(config.ledger, config.worker)
+        self._journal.write(
+            JobLine(
+                num_layers=len(training.layers),
+                num_micro_batches=training.num_micro_batches,
+                micro_batch_samples=training.micro_batch,
+            )
+        )
+        self._former = Former(
+            config.worker,
+            training,
+            spec.seed,
+            self._memory,
+            device=self._device,
+            backend=backend,
+            checkpoints=config.checkpoints,
+            probe=config.probe,
+        )
+        self._former.on_roll_forward = self._rolled_forward
+        self._context = StepContext(
+            training=training,
+            survey=self._survey,
+            batches=batches,
+            memory=self._memory,
+            journal=self._journal,
+            reduction=spec.reduction,
+            seed=spec.seed,
+            device=self._device,
+            probe=config.probe,
+            newest_revision=lambda: self._mailbox.newest_revision,
+        )
+        self._broken_revision = 0
+        self._last_epoch = 0
+
+    def run(self) -> None:
+        """Serve until told to quit.
+
+        Raises:
+            TrainingFailed: the user's code failed.
+            InputError: what the user gave cannot work.
+        """
+        self._link.send(Ready(profile=self._survey.profile))
+        revision = 0
+        while (plan := self._mailbox.wait_for_plan(newer_than=revision)) is not None:
+            revision = plan.revision
+            if self._config.worker in plan.members:
+                self._take_part(plan)
+            elif plan.layout is None:
+                self._save(plan)
+            self._tell(idle_revision=revision)
+
+    @property
+    def step(self) -> int:
+        """Committed steps so far."""
+        return self._memory.applied
+
+    def close(self) -> None:
+        """End what outlives ``run``: background writes, the guard's thread."""
+        self._saver.close()
+        self._guard.close()
+        self._journal.close()
+
+    def _take_part(self, plan: Plan) -> None:
+        """Form an epoch and train in it until it ends, one way or another."""
+        runner: StepRunner | None = None
+        self._guard.enter(plan.revision)
+        self._mailbox.forming(plan.revision)
+        try:
+            formed = self._form(plan)
+            if formed is None:
+                return
+            self._mailbox.formed()
+            if formed.cell is None:
+                return  # a donor: its state is out
+            runner = StepRunner(self._context, formed)
+            self._announce(formed)
+            self._train(formed, runner)
+        except (TrainingFailed, InputError):
+            raise
+        except (RuntimeError, OSError, ValueError) as error:
+            failure = find_failure(error)
+            if failure is not None:
+                raise failure from error
+            self._broken(plan, error)
+        finally:
+            self._mailbox.formed()
+            self._leave(plan)
+
+    def _form(self, plan: Plan) -> Formed | None:
+        """Meet and form; None when a newer plan came before the meeting."""
+        if plan.members[0] == self._config.worker:
+            store, place = host_store(self._config.address, plan.revision)
+            self._link.send(MeetingPlace(rendezvous=place))
+        else:
+            self._former.prepare(plan)
+            found = self._mailbox.wait_for_place(plan.revision)
+            if found is None:
+                return None
+            store = join_store(found)
+        return self._former.form(plan, store)
+
+    def _announce(self, formed: Formed) -> None:
+        """Tell the records and the board that the epoch trains from here."""
+        plan, cell = formed.plan, formed.cell
+        assert cell is not None
+        assert plan.layout is not None
+        layers = plan.layout.layers(cell.stage)
+        self._journal.write(
+            EpochLine(
+                revision=plan.revision,
+                resume=self._memory.applied,
+                replica=cell.replica,
+                stage=cell.stage,
+                first_layer=layers.start,
+                last_layer=layers.stop,
+                configuration=str(plan.layout.configuration),
+                at_unix_s=time.time(),
+            )
+        )
+        self._last_epoch = plan.revision
+        self._tell(revision=plan.revision)
+
+    def _train(self, formed: Formed, runner: StepRunner) -> None:
+        reporter = Reporter(self._link, self._survey, formed)
+        reporter.formed(self._memory.applied)
+        first_replica = formed.cell is not None and formed.cell.replica == 0
+        while self._memory.applied < self._training.steps:
+            started = time.perf_counter()
+            outcome = runner.run()
+            reporter.stepped(self._memory.applied, outcome, time.perf_counter() - started)
+            if first_replica:
+                self._saver.after_step(self._memory)
+            if outcome.leaves:
+                return
+        self._save(formed.plan)
+
+    def _save(self, plan: Plan) -> None:
+        """Write what this worker holds, for good: training pauses or has ended."""
+        if self._memory.layers:
+            self._saver.save_now(self._memory)
+            self._tell(saved=True)
+
+    def _rolled_forward(self, step: int) -> None:
+        self._journal.write(
+            CommitLine(revision=self._last_epoch, step=step, at_unix_s=time.time())
+        )
+
+    def _broken(self, plan: Plan, error: Exception) -> None:
+        if self._mailbox.newest_revision == plan.revision:
+            _log.info("revision %d broke: %s", plan.revision, str(error).split("\n")[0])
+        self._broken_revision = plan.revision
+        # Peers blocked on this worker must see their operations fail, too.
+        self._guard.shut_now()
+        self._tell()
+
+    def _leave(self, plan: Plan) -> None:
+        self._guard.leave()
+        try:
+            destroy_groups()
+        except RuntimeError as error:
+            _log.warning("revision %d: groups were not destroyed cleanly: %s", plan.revision, error)
+            dist.distributed_c10d._world = dist.distributed_c10d._World()
+
+    def _tell(
+        self, *, revision: int | None = None, idle_revision: int = 0, saved: bool = False
+    ) -> None:
+        holding = self._memory.holding()
+        self._link.send(
+            State(
+                revision=revision,
+                idle_revision=idle_revision,
+                broken_revision=self._broken_revision,
+                holding=holding,
+                saved=holding if saved else None,
+            )
+        )

@@ -1,0 +1,1 @@
+"""The job controller (pure) and, at its edges, what it drives."""

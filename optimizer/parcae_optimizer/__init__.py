@@ -1,0 +1,1 @@
+"""Layouts: predicted throughput, partition into stages, placement, and the planners that choose."""
