@@ -1,0 +1,1 @@
+"""One module per foreign format of a spot trace, and what they share."""
