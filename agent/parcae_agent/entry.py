@@ -14,13 +14,10 @@ import torch
 from parcae_agent.link import Link, UserFailed
 from parcae_agent.training import load_training
 from parcae_agent.user_code import UserCodeFailed, user_code
-from parcae_agent.worker import Worker, WorkerConfig
+from parcae_agent.settings import ExitCode, WorkerConfig
+from parcae_agent.worker import Worker
 from parcae_api.errors import InputError, TrainingFailed
 from parcae_api.events import Failed
-
-EXIT_USER_CODE = 42
-"""Exit code of a worker whose user's code failed: never retried."""
-
 
 def run_worker(config: WorkerConfig, end: socket.socket) -> int:
     """Run a worker until it is told to quit, and return its exit code."""
@@ -48,7 +45,7 @@ def run_worker(config: WorkerConfig, end: socket.socket) -> int:
                 )
             )
         )
-        return EXIT_USER_CODE
+        return ExitCode.USER_CODE
     finally:
         if worker is not None:
             worker.close()
@@ -68,9 +65,7 @@ def _configure_torch(config: WorkerConfig) -> None:
 
 def main() -> None:
     """``python -m parcae_agent.entry CONFIG_JSON FD``: started by the supervisor."""
-    from parcae_agent.worker import config_from_json
-
-    config, descriptor = config_from_json(sys.argv[1]), int(sys.argv[2])
+    config, descriptor = WorkerConfig.from_json(sys.argv[1]), int(sys.argv[2])
     code = run_worker(config, socket.socket(fileno=descriptor))
     sys.stdout.flush()
     sys.stderr.flush()

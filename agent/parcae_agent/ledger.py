@@ -57,7 +57,7 @@ class ReduceLine(Contract):
 
 
 class CommitLine(Contract):
-    """The worker applied a step. Only the grid's first worker adds the loss."""
+    """The worker applied a step. No loss where it learnt of the commit while an epoch formed."""
 
     kind: Literal["commit"] = "commit"
     revision: int

@@ -64,7 +64,6 @@ class StepRunner:
         self._revision = formed.plan.revision
         layout, cell = formed.plan.layout, formed.cell
         self._num_replicas = layout.configuration.data
-        self._is_reporter = cell == (0, layout.configuration.pipeline - 1)
         self._first_replica = cell.replica == 0
         self._micro_batches = layout.micro_batch_range(cell.replica)
         self._layers = [context.memory.layers[k] for k in layout.layers(cell.stage)]
@@ -230,7 +229,7 @@ class StepRunner:
                 revision=self._revision,
                 step=step,
                 at_unix_s=time.time(),
-                loss=outcome.loss if self._is_reporter else None,
+                loss=outcome.loss,
             )
         )
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -22,34 +20,17 @@ from parcae_agent.ledger import CommitLine, EpochLine, JobLine, Journal
 from parcae_agent.link import Link, MeetingPlace, Ready, State
 from parcae_agent.mailbox import Mailbox
 from parcae_agent.memory import Memory
-from parcae_agent.probe import Probe, no_probe
 from parcae_agent.reporter import Reporter
 from parcae_agent.saver import Saver
+from parcae_agent.settings import WorkerConfig
 from parcae_agent.shapes import survey
 from parcae_agent.step import StepContext, StepRunner, destroy_groups
 from parcae_agent.training import Training
 from parcae_agent.user_code import find_failure, user_code
 from parcae_api.errors import InputError, TrainingFailed
-from parcae_api.job import JobSpec
-from parcae_api.plan import Plan, WorkerId
+from parcae_api.plan import Plan
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class WorkerConfig:
-    """What a worker is told at its start."""
-
-    worker: WorkerId
-    spec: JobSpec
-    address: str
-    """This worker's own address, for its peers."""
-    search_path: str | None
-    """Where the user's module lies."""
-    ledger: Path
-    checkpoints: Path | None
-    device: str = "cpu"
-    probe: Probe = no_probe
 
 
 class Worker:

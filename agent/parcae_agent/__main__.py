@@ -1,0 +1,26 @@
+"""``python -m parcae_agent``: the agent pod's entrypoint."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from parcae_agent.agent import run_agent
+from parcae_agent.launch import spawn_worker
+from parcae_agent.settings import from_environment
+from parcae_api.errors import ParcaeError
+
+
+def main() -> None:
+    """Run the agent that the environment describes, and exit with its code."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        code = run_agent(from_environment(), spawn_worker)
+    except ParcaeError as error:
+        print(f"parcae-agent: {error}", file=sys.stderr)
+        sys.exit(2)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""An agent's place on the board: its membership, under a lease that is renewed and, if lost, retaken.
+
+A lease is lost when the agent was silent for longer than the board forgives: it slept, or the
+network was cut. The others have then gone on without it. Taking a new lease makes it a member again,
+with whatever its worker still holds, which the next agreement finds to be stale.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from parcae_api.board import JobBoard
+from parcae_api.etcd import EtcdClient
+from parcae_api.etcd_lease import Lease
+from parcae_api.membership import Membership
+
+
+class Seat:
+    """Writes one membership. Called from the outbox's thread alone, but for ``leave``."""
+
+    def __init__(self, client: EtcdClient, board: JobBoard, ttl_s: float) -> None:
+        self._client = client
+        self._board = board
+        self._ttl_s = ttl_s
+        self._lease: Lease | None = None
+        self._lock = threading.Lock()
+        self._left = False
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the board has dropped this agent."""
+        lease = self._lease
+        return lease is not None and lease.lost.is_set()
+
+    def write(self, membership: Membership) -> None:
+        """Put the membership, taking a lease first where there is none.
+
+        Raises:
+            BoardError: the board is away; write it again.
+        """
+        with self._lock:
+            if self._left:
+                return
+            if self._lease is None or self._lease.lost.is_set():
+                self._lease = self._client.lease(self._ttl_s)
+            self._board.put_agent(membership, self._lease)
+
+    def leave(self) -> None:
+        """Drop the membership at once; the others need not wait for the lease to end.
+
+        If the board is away, the lease ends by itself.
+        """
+        with self._lock:
+            self._left = True
+            if self._lease is not None:
+                self._lease.revoke()

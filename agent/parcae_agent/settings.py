@@ -1,0 +1,84 @@
+"""What an agent and its workers are told at their start. Light: nothing here loads torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from parcae_agent.probe import no_probe
+from parcae_api.errors import InputError
+from parcae_api.job import JobSpec, explain
+from parcae_api.model import Contract
+from parcae_api.plan import WorkerId
+
+
+class ExitCode(IntEnum):
+    """How an agent ends, for whoever started it."""
+
+    DONE = 0
+    """Its work is done, or its state is out."""
+    WORKER_LOST = 1
+    """Its worker was killed: a loss of infrastructure."""
+    USER_CODE = 42
+    """The user's code failed: never retried."""
+
+
+class WorkerConfig(Contract):
+    """One worker's."""
+
+    worker: WorkerId
+    spec: JobSpec
+    address: str
+    """This worker's own address, for its peers."""
+    search_path: str | None
+    """Where the user's module lies; None to import it from the image."""
+    ledger: Path
+    checkpoints: Path | None
+    device: str = "cpu"
+    probe: Annotated[Callable[[str, int], None], Field(exclude=True)] = no_probe
+    """Where tests script failures; it does not travel as JSON."""
+
+
+class AgentConfig(Contract):
+    """An agent's: one pod, one worker per device."""
+
+    endpoints: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Of the board."""
+    namespace: str
+    job: str
+    spec: JobSpec
+    pod: str
+    node: str
+    node_uid: str
+    address: str
+    grace_seconds: float = 30.0
+    """How long after SIGTERM the pod is killed."""
+    lease_seconds: float = 5.0
+    """How long the board keeps a silent agent."""
+    worker_timeout_seconds: float = 10.0
+    """How long a worker may be silent before it counts as lost."""
+    search_path: str | None = None
+    ledger: Path
+    checkpoints: Path | None = None
+    probe: Annotated[Callable[[str, int], None], Field(exclude=True)] = no_probe
+    """Where tests script failures; it does not travel as JSON."""
+
+
+def from_environment(environ: Mapping[str, str] = os.environ) -> AgentConfig:
+    """An agent's configuration from ``PARCAE_AGENT``, which the operator writes into the pod.
+
+    Raises:
+        InputError: the variable is missing or damaged.
+    """
+    raw = environ.get("PARCAE_AGENT")
+    if raw is None:
+        raise InputError("PARCAE_AGENT: is not set; agents are started by the operator")
+    try:
+        return AgentConfig.from_json(raw)
+    except ValidationError as error:
+        raise InputError(f"PARCAE_AGENT: {explain(error)}") from error

@@ -1,0 +1,272 @@
+"""The supervisor: an agent's first process, which speaks to the board for its worker.
+
+It is on the board before its worker has imported torch, holds the lease, passes plans down and
+reports up, takes SIGTERM as a notice, and ends with its worker: an agent lives and dies as one, and
+what replaces it is a new incarnation.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import secrets
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from parcae_agent.launch import WorkerProcess
+from parcae_agent.link import (
+    Advanced,
+    Happened,
+    Measured,
+    MeetingPlace,
+    Message,
+    Ping,
+    PlanNews,
+    Pong,
+    Quit,
+    Ready,
+    State,
+    UserFailed,
+)
+from parcae_agent.outbox import Outbox
+from parcae_agent.seat import Seat
+from parcae_agent.settings import AgentConfig, ExitCode
+from parcae_api.board import JobBoard
+from parcae_api.board_snapshot import BoardChange
+from parcae_api.etcd import EtcdClient
+from parcae_api.events import Failed
+from parcae_api.membership import AgentState, Membership, Notice, WorkerInfo
+from parcae_api.plan import Plan, Rendezvous
+from parcae_api.profile import Profile
+
+_log = logging.getLogger(__name__)
+_TICK_SECONDS = 1.0
+_FLUSH_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class _Terminate:
+    """SIGTERM came."""
+
+
+@dataclass(frozen=True)
+class _WorkerEnded:
+    """The worker's link is closed and its process gone."""
+
+    exit_code: int
+
+
+_News = Message | BoardChange | _Terminate | _WorkerEnded
+
+
+@dataclass
+class _Knowledge:
+    """What the supervisor has seen."""
+
+    plan: Plan | None = None
+    worker: State = field(default_factory=lambda: State(revision=None))
+    ready: bool = False
+    notice: Notice | None = None
+    failure: Failed | None = None
+    heard_monotonic_s: float = field(default_factory=time.monotonic)
+    quitting: bool = False
+
+
+class Supervisor:
+    """Runs one agent."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        incarnation: str,
+        worker: WorkerProcess,
+        client: EtcdClient,
+    ) -> None:
+        self._config = config
+        self._incarnation = incarnation
+        self._process = worker
+        self._worker_id = worker_id(incarnation)
+        self._board = JobBoard(client, config.namespace, config.job)
+        self._seat = Seat(client, self._board, config.lease_seconds)
+        self._outbox = Outbox()
+        self._news: queue.SimpleQueue[_News] = queue.SimpleQueue()
+        self._known = _Knowledge()
+
+    def run(self) -> ExitCode:
+        """Serve until the worker has ended.
+
+        Returns:
+            Why.
+        """
+        signal.signal(signal.SIGTERM, lambda *_: self._news.put(_Terminate()))
+        self._publish()
+        threading.Thread(target=self._listen, name="parcae-link", daemon=True).start()
+        watch = self._board.watch(self._news.put, on_error=self._watch_failed)
+        ended: _WorkerEnded | None = None
+        while ended is None:
+            try:
+                news = self._news.get(timeout=_TICK_SECONDS)
+            except queue.Empty:
+                self._tick()
+                continue
+            if isinstance(news, _WorkerEnded):
+                ended = news
+            else:
+                self._handle(news)
+                self._maybe_quit()
+        # The link was read to its end: a failure that the worker reported is known by now.
+        watch.close()
+        return self._end(ended.exit_code)
+
+    def _handle(self, news: _News) -> None:
+        known = self._known
+        match news:
+            case BoardChange(model=Plan() as plan):
+                if known.plan is None or plan.revision > known.plan.revision:
+                    known.plan = plan
+                    self._process.link.send(PlanNews(plan=plan))
+            case BoardChange(model=Rendezvous() as place):
+                if place.revision >= (known.plan.revision if known.plan else 0):
+                    self._process.link.send(MeetingPlace(rendezvous=place))
+            case Ready(profile=profile):
+                known.ready = True
+                self._publish()
+                self._outbox.append(self._unless_known(profile))
+            case State():
+                saved = news.saved or known.worker.saved
+                known.worker = news.model_copy(update={"saved": saved})
+                self._publish()
+            case MeetingPlace(rendezvous=place):
+                self._outbox.append(lambda: self._board.open_epoch(place))
+            case Advanced(progress=progress):
+                self._outbox.replace("progress", lambda: self._board.put_progress(progress))
+            case Measured(profile=measured):
+                self._outbox.replace("profile", lambda: self._board.put_profile(measured))
+            case Happened(event=event):
+                self._outbox.append(lambda: self._board.add_event(event))
+            case UserFailed(failure=failure):
+                known.failure = failure
+                self._outbox.append(lambda: self._board.put_failure(failure))
+            case _Terminate():
+                self._take_notice()
+        if isinstance(news, Pong | Ready | State | Advanced):
+            known.heard_monotonic_s = time.monotonic()
+
+    def _unless_known(self, profile: Profile) -> Callable[[], object]:
+        """Write the model's outline, unless a measured one is there already."""
+
+        def write() -> None:
+            if self._board.profile() is None:
+                self._board.put_profile(profile)
+
+        return write
+
+    def _take_notice(self) -> None:
+        known = self._known
+        if known.notice is None:
+            known.notice = Notice(
+                deadline_unix_s=time.time() + self._config.grace_seconds, source="sigterm"
+            )
+            self._publish()
+
+    def _maybe_quit(self) -> None:
+        """After a notice: end the worker once nobody needs it any more."""
+        known, plan = self._known, self._known.plan
+        if known.notice is None or known.quitting:
+            return
+        if plan is not None:
+            if self._worker_id in plan.workers or known.worker.idle_revision < plan.revision:
+                return
+            unsaved = known.worker.holding is not None and known.worker.saved is None
+            if plan.layout is None and unsaved:
+                return  # while training pauses this may be the last copy
+        known.quitting = True
+        self._process.link.send(Quit())
+
+    def _tick(self) -> None:
+        """Once a second: is the worker alive, and are we still on the board?"""
+        known = self._known
+        if known.ready:
+            silent_s = time.monotonic() - known.heard_monotonic_s
+            if silent_s > self._config.worker_timeout_seconds:
+                _log.warning("the worker has been silent for %.1f s; killing it", silent_s)
+                self._process.kill()
+                return
+            self._process.link.send(Ping())
+        if self._seat.is_lost:
+            self._publish()
+
+    def _publish(self) -> None:
+        membership = self._membership()
+        self._outbox.replace("membership", lambda: self._seat.write(membership))
+
+    def _membership(self) -> Membership:
+        known, config = self._known, self._config
+        return Membership(
+            incarnation=self._incarnation,
+            pod=config.pod,
+            node=config.node,
+            node_uid=config.node_uid,
+            address=config.address,
+            state=self._state(),
+            workers=(
+                WorkerInfo(
+                    id=self._worker_id,
+                    pid=self._process.pid,
+                    ready=known.ready,
+                    revision=known.worker.revision,
+                    idle_revision=known.worker.idle_revision,
+                    broken_revision=known.worker.broken_revision,
+                    holding=known.worker.holding,
+                    saved=known.worker.saved,
+                ),
+            ),
+            notice=known.notice,
+            pid=os.getpid(),
+        )
+
+    def _state(self) -> AgentState:
+        known = self._known
+        if known.notice is not None:
+            return AgentState.LEAVING
+        if not known.ready:
+            return AgentState.STARTING
+        return AgentState.TRAINING if known.worker.revision is not None else AgentState.STANDBY
+
+    def _listen(self) -> None:
+        """Pass on what the worker says until it is gone, then say that it is."""
+        for message in self._process.link.messages():
+            self._news.put(message)
+        self._process.kill()  # it closed its link: whatever is left of it is of no use
+        self._news.put(_WorkerEnded(self._process.wait()))
+
+    def _watch_failed(self, error: Exception) -> None:
+        _log.error("the board refuses to be watched: %s", error)
+        self._process.kill()
+
+    def _end(self, exit_code: int) -> ExitCode:
+        known = self._known
+        if known.failure is not None:
+            self._outbox.flush(_FLUSH_SECONDS)
+        self._outbox.close()
+        self._seat.leave()
+        if known.failure is not None:
+            return ExitCode.USER_CODE
+        if known.quitting:
+            return ExitCode.DONE
+        _log.warning("the worker ended with exit code %d", exit_code)
+        return ExitCode.WORKER_LOST
+
+
+def new_incarnation(pod: str) -> str:
+    """An id that no other start of any agent has."""
+    return f"{pod}-{secrets.token_hex(4)}"
+
+
+def worker_id(incarnation: str) -> str:
+    """The id of an agent's only worker."""
+    return f"{incarnation}/0"

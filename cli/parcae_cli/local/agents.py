@@ -1,0 +1,114 @@
+"""Agent processes of a local run, forked from one process that has loaded torch already.
+
+A join then takes the time that the recording says, not the seconds that imports take. The fork
+server has no thread and touches no device, so forking it is safe.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from parcae_agent.settings import AgentConfig
+
+PRELOAD = ["parcae_agent.preload", "parcae_agent.supervisor"]
+
+
+def fork_context() -> multiprocessing.context.ForkServerContext:
+    """The fork server's context, told what to load. One per process."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOAD)
+    return context
+
+
+class ForkedAgent:
+    """A running agent; see ``AgentProcess``."""
+
+    def __init__(self, process: BaseProcess) -> None:
+        self._process = process
+        assert process.pid is not None
+        self.pid = process.pid
+
+    def on_exit(self, callback: Callable[[int], None]) -> None:
+        """Call back once, from another thread, with the exit code."""
+
+        def wait() -> None:
+            self._process.join()
+            code = self._process.exitcode
+            callback(code if code is not None else -1)
+
+        threading.Thread(target=wait, name=f"parcae-wait-{self.pid}", daemon=True).start()
+
+
+class AgentLauncher:
+    """Starts agents with what they have in common."""
+
+    def __init__(self, common: AgentConfig, log: Path) -> None:
+        """``common`` names no pod or node; ``log`` takes what agents print."""
+        self._common = common
+        self._log = log
+        self._context = fork_context()
+
+    def launch(self, pod: str, node: str) -> ForkedAgent:
+        """Start the agent of a pod on a node."""
+        config = self._common.model_copy(update={"pod": pod, "node": node, "node_uid": node})
+        process = self._context.Process(
+            target=_agent, args=(config, str(self._log)), name=pod, daemon=False
+        )
+        process.start()
+        return ForkedAgent(process)
+
+
+def die_with_parent() -> None:
+    """Have Linux kill this process when the fork server ends, which ends with the command.
+
+    So nothing outlives a command that was killed with -9. Elsewhere than on Linux the agents of
+    such a command notice only that etcd is gone.
+    """
+    if sys.platform == "linux":
+        set_parent_death_signal = 1  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+
+
+def warm_up() -> None:
+    """Start the fork server and wait until it has loaded everything."""
+    process = fork_context().Process(target=_nothing)
+    process.start()
+    process.join()
+
+
+def _nothing() -> None:
+    """Prove that the server forks."""
+
+
+def _agent(config: AgentConfig, log: str) -> None:
+    """The forked process: lead a group of its own, log to the run's file, run the agent."""
+    import logging
+
+    from parcae_agent.agent import run_agent
+    from parcae_agent.launch import fork_worker
+
+    os.setpgid(0, 0)
+    die_with_parent()
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+    logging.basicConfig(
+        level=logging.INFO,
+        format=f"%(asctime)s {config.pod} %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+        force=True,
+    )
+    code = run_agent(config, fork_worker)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,253 @@
+"""One local run, from its start to its records."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from parcae_agent.settings import AgentConfig
+from parcae_api.board import JobBoard
+from parcae_api.etcd import EtcdClient
+from parcae_api.events import AnyEvent, InstanceLost
+from parcae_api.membership import AgentState
+from parcae_cli.etcd_server import EtcdServer
+from parcae_cli.local.agents import AgentLauncher, warm_up
+from parcae_cli.local.cloud import FakeCloud, script
+from parcae_cli.local.cluster import Ended, LocalCluster, Loss
+from parcae_cli.local.options import LocalRunPlan
+from parcae_cli.local.recorder import Recorder
+from parcae_cli.local.view import Frame, NodeView, View, make_view
+from parcae_operator.actions import Complete, Fail
+from parcae_operator.loop import JobLoop
+from parcae_optimizer.reactive import ReactivePlanner
+
+_FRAME_SECONDS = 0.25
+_FINISH_LIMIT_SECONDS = 60.0
+_DEFAULT_NOTICE_SECONDS = 30.0
+_WORKER_TIMEOUT_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How training ended."""
+
+    failure: Fail | None
+    complete: Complete | None
+    interrupted: bool
+
+
+class LocalRun:
+    """Owns all parts of a run while it trains."""
+
+    def __init__(self, plan: LocalRunPlan, console: Console) -> None:
+        self._plan = plan
+        self.recorder = Recorder(plan.out / "events.jsonl")
+        self.view: View = make_view(console, self.recorder.started_unix_s)
+        self._interrupts = 0
+        self._woken = threading.Event()
+
+    def train(self) -> Ending:
+        """Start everything, train until the end, and end everything.
+
+        Raises:
+            InputError: etcd does not start.
+        """
+        plan, out = self._plan, self._plan.out
+        with ExitStack() as stack:
+            stack.enter_context(self._interruptible())
+            self.view.say("starting etcd, and loading torch once for all workers to fork from")
+            warming = threading.Thread(target=warm_up, daemon=True)
+            warming.start()
+            server = stack.enter_context(EtcdServer(out / "etcd", out / "etcd.log"))
+            client = stack.enter_context(EtcdClient([server.endpoint]))
+            board = JobBoard(client, plan.job.metadata.namespace, plan.job.metadata.name)
+            board.put_job(plan.job)
+            warming.join()
+            launcher = AgentLauncher(_agent_config(plan, server.endpoint), out / "agents.log")
+            cluster = LocalCluster(launcher.launch, wake=self._woken.set, on_ended=self._ended)
+            stack.callback(cluster.close)
+            loop = JobLoop(plan.job, board, cluster, ReactivePlanner(), report=self._report)
+            cloud = _make_cloud(plan, cluster)
+            stack.callback(cloud.stop)
+            return _Drive(self, loop, cluster, cloud, plan, server).run()
+
+    def close(self) -> None:
+        """Close the records and the view."""
+        self.recorder.close()
+        self.view.close()
+
+    @property
+    def interrupts(self) -> int:
+        """How often the user asked to stop."""
+        return self._interrupts
+
+    @property
+    def woken(self) -> threading.Event:
+        """Set when the cluster has changed."""
+        return self._woken
+
+    def _report(self, event: AnyEvent) -> None:
+        self.recorder.report(event)
+        self.view.event(event)
+
+    def _ended(self, ended: Ended) -> None:
+        self._report(
+            InstanceLost(
+                at_unix_s=ended.at_unix_s,
+                incarnation=ended.pod,
+                node=ended.node,
+                noticed=ended.loss is Loss.NOTICED,
+            )
+        )
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Count Ctrl-C and SIGTERM instead of raising in the middle of anything."""
+
+        def count(number: int, frame: FrameType | None) -> None:
+            self._interrupts += 1
+
+        before = {s: signal.signal(s, count) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
+class _Drive:
+    """The time between everything being started and everything being ended."""
+
+    def __init__(
+        self,
+        run: LocalRun,
+        loop: JobLoop,
+        cluster: LocalCluster,
+        cloud: FakeCloud,
+        plan: LocalRunPlan,
+        server: EtcdServer,
+    ) -> None:
+        self._run, self._loop, self._cluster = run, loop, cluster
+        self._cloud, self._plan, self._server = cloud, plan, server
+        self._end: Complete | Fail | None = None
+        self._finish_asked_s: float | None = None
+
+    def run(self) -> Ending:
+        """Drive until the job has ended or can no longer be waited for."""
+        thread = threading.Thread(target=self._run_loop, name="parcae-loop", daemon=True)
+        thread.start()
+        self._cloud.start()
+        try:
+            while thread.is_alive() and not self._given_up():
+                if self._run.woken.wait(_FRAME_SECONDS):
+                    self._run.woken.clear()
+                    self._loop.wake()
+                self._look()
+        finally:
+            self._loop.stop()
+            thread.join()
+        failure = self._end if isinstance(self._end, Fail) else None
+        complete = self._end if isinstance(self._end, Complete) else None
+        return Ending(failure, complete, self._run.interrupts > 0)
+
+    def _run_loop(self) -> None:
+        self._end = self._loop.run()
+
+    def _look(self) -> None:
+        self._run.recorder.count(len(self._cluster.node_states()))
+        self._run.view.show(self._frame())
+        if self._finish_asked_s is None:
+            why = self._why_finish()
+            if why:
+                self._finish_asked_s = time.monotonic()
+                self._run.view.say(f"{why}: stopping at the next step's end")
+                self._loop.finish(why)
+        if not self._server.is_running:
+            # Someone killed it. Training goes on without; its place is filled again.
+            self._run.view.say("etcd is gone; starting it again on its data")
+            self._server.restart()
+
+    def _why_finish(self) -> str:
+        if self._run.interrupts:
+            return "interrupted"
+        return "the recording is over" if self._cloud.is_over.is_set() else ""
+
+    def _given_up(self) -> bool:
+        if self._run.interrupts > 1:
+            return True
+        asked_s = self._finish_asked_s
+        return asked_s is not None and time.monotonic() - asked_s > _FINISH_LIMIT_SECONDS
+
+    def _frame(self) -> Frame:
+        plan, board, status = self._plan, self._loop.board_state, self._loop.status
+        progress = board.progress
+        agents = {agent.pod: agent for agent in board.agents.values()}
+        nodes = []
+        for name, notice, pod in self._cluster.node_states():
+            agent = agents.get(pod or "")
+            state, cell = "booting", ""
+            if agent is not None:
+                state = _STATES[agent.state]
+                place = board.plan.cell_of(agent.workers[0].id) if board.plan else None
+                cell = f"{place.replica}·{place.stage}" if place else ""
+            nodes.append(NodeView(name, state, notice, cell))
+        trace = plan.trace
+        return Frame(
+            title=f"parcae local: {plan.job.metadata.name}",
+            trace_seconds=self._cloud.elapsed_s * plan.speedup if trace else None,
+            trace_duration_seconds=trace.duration_s if trace else None,
+            nodes=tuple(nodes),
+            configuration=status.configuration,
+            revision=status.revision,
+            why=board.plan.why if board.plan else "",
+            step=progress.step if progress else 0,
+            loss=progress.loss if progress else None,
+            samples_per_second=progress.samples_per_second if progress else None,
+        )
+
+
+_STATES = {
+    AgentState.STARTING: "starting",
+    AgentState.STANDBY: "standby",
+    AgentState.TRAINING: "training",
+    AgentState.LEAVING: "leaving",
+}
+
+
+def _agent_config(plan: LocalRunPlan, endpoint: str) -> AgentConfig:
+    """What all agents have in common; the launcher adds pod and node."""
+    notice_s = plan.trace.notice_s / plan.speedup if plan.trace else _DEFAULT_NOTICE_SECONDS
+    checkpoints = plan.job.spec.checkpoint.path
+    return AgentConfig(
+        endpoints=(endpoint,),
+        namespace=plan.job.metadata.namespace,
+        job=plan.job.metadata.name,
+        spec=plan.job.spec,
+        pod="",
+        node="",
+        node_uid="",
+        address="127.0.0.1",
+        grace_seconds=notice_s,
+        worker_timeout_seconds=_WORKER_TIMEOUT_SECONDS,
+        search_path=plan.search_path,
+        ledger=plan.out / "ledger",
+        checkpoints=Path(checkpoints) if checkpoints else plan.out / "checkpoints",
+    )
+
+
+def _make_cloud(plan: LocalRunPlan, cluster: LocalCluster) -> FakeCloud:
+    """The recording's player; without a recording, instances that come and stay."""
+    if plan.trace is None:
+        for index in range(plan.job.spec.instances.max):
+            cluster.node_up(f"local-{index}")
+        return FakeCloud([], float("inf"), cluster)
+    cues = script(plan.trace, speedup=plan.speedup, unnoticed=plan.unnoticed, seed=plan.seed)
+    return FakeCloud(cues, plan.trace.duration_s / plan.speedup, cluster)

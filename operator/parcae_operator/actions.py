@@ -1,0 +1,48 @@
+"""What the controller wants done. Each is carried out by the edge, and safe to want again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from parcae_api.job import JobStatus
+from parcae_api.plan import Plan
+
+
+@dataclass(frozen=True)
+class CreatePods:
+    """Ask for that many pods more."""
+
+    count: int
+
+
+@dataclass(frozen=True)
+class PublishPlan:
+    """Publish a plan in place of the current one (compare-and-swap)."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Complete:
+    """All steps are committed, or the job was told to end: the final state is saved."""
+
+    step: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Fail:
+    """The user's code failed: the job ends and is not retried."""
+
+    message: str
+    traceback: str
+
+
+@dataclass(frozen=True)
+class SetStatus:
+    """Write the status if it differs."""
+
+    status: JobStatus
+
+
+Action = CreatePods | PublishPlan | Complete | Fail | SetStatus

@@ -1,0 +1,215 @@
+"""The edge of the controller: observe, decide, act; again whenever anything may have changed.
+
+The same loop serves a real cluster and a local one; only the ``Cluster`` differs. Losing the board
+or the operator stops decisions, never training: on return the loop adopts what it finds.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol, cast
+
+from parcae_api.board import Entry, JobBoard
+from parcae_api.board_keys import KeyKind
+from parcae_api.errors import BoardError
+from parcae_api.events import AnyEvent, InstanceJoined, NoticeGiven, Planned
+from parcae_api.job import JobStatus, ParcaeJob
+from parcae_api.model import Contract
+from parcae_api.plan import Plan
+from parcae_api.planning import Planner
+from parcae_api.progress import Progress
+from parcae_operator.actions import Complete, CreatePods, Fail, PublishPlan, SetStatus
+from parcae_operator.controller import decide
+from parcae_operator.observation import Observation, Pod, living_workers
+from parcae_operator.view import BoardState, BoardView, EventSink
+
+_log = logging.getLogger(__name__)
+_RESYNC_SECONDS = 0.5
+_SETTLE_SECONDS = 0.02
+"""Notices and losses of one moment arrive within milliseconds: one plan answers them all."""
+
+End = Complete | Fail
+
+
+class Cluster(Protocol):
+    """Where pods run."""
+
+    def pods(self) -> tuple[Pod, ...]:
+        """All pods of the job that have not ended, oldest first."""
+        ...
+
+    def create_pods(self, count: int) -> None:
+        """Ask for more."""
+        ...
+
+
+class JobLoop:
+    """Drives one job to its end."""
+
+    def __init__(
+        self,
+        job: ParcaeJob,
+        board: JobBoard,
+        cluster: Cluster,
+        planner: Planner,
+        *,
+        report: EventSink,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._job = job
+        self._board = board
+        self._cluster = cluster
+        self._planner = planner
+        self._report = report
+        self._clock = clock
+        self._started_unix_s = clock()
+        self._wake = threading.Event()
+        self._view = BoardView(on_change=self._changed, clock=clock)
+        self._entry: Entry[Plan] | None = None
+        self._finish = ""
+        self._stopped = False
+        self._progress_revision = 0
+        self._seen_ready: set[str] = set()
+        self._seen_notices: set[str] = set()
+        self.status = JobStatus()
+        """As of the last look."""
+
+    def wake(self) -> None:
+        """Something may have changed: look at once."""
+        self._wake.set()
+
+    def finish(self, why: str) -> None:
+        """End the job at the next step's end."""
+        self._finish = why
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Leave the loop; training goes on."""
+        self._stopped = True
+        self._wake.set()
+
+    @property
+    def board_state(self) -> BoardState:
+        """The board as last seen."""
+        return self._view.state()
+
+    def run(self) -> End | None:
+        """Run until the job has ended; None when stopped before."""
+        watch = self._board.watch(self._view.accept, on_error=self._watch_failed)
+        try:
+            while not self._stopped:
+                end = self._turn()
+                if end is not None:
+                    return end
+                self._wake.wait(_RESYNC_SECONDS)
+                # Not a poll: what arrives within this time is decided on together.
+                if self._wake.is_set():
+                    time.sleep(_SETTLE_SECONDS)
+                self._wake.clear()
+            return None
+        finally:
+            watch.close()
+
+    def _turn(self) -> End | None:
+        seen = self._observe()
+        self._report_changes(seen)
+        for action in decide(seen, self._planner):
+            match action:
+                case SetStatus(status=status):
+                    self.status = status
+                case CreatePods(count=count):
+                    self._cluster.create_pods(count)
+                case PublishPlan(plan=plan):
+                    self._publish(plan, seen)
+                case Complete() | Fail():
+                    return action
+        return None
+
+    def _observe(self) -> Observation:
+        state = self._view.state()
+        return Observation(
+            now_unix_s=self._clock(),
+            started_unix_s=self._started_unix_s,
+            job=self._job,
+            pods=self._cluster.pods(),
+            agents=state.agents,
+            plan=state.plan,
+            profile=state.profile,
+            progress=state.progress,
+            failures=state.failures,
+            finish=self._finish,
+            broken_since_unix_s=state.broken_since_unix_s,
+        )
+
+    def _publish(self, plan: Plan, seen: Observation) -> None:
+        """Publish by compare-and-swap; on any doubt the next turn looks again."""
+        try:
+            known = self._entry.model.revision if self._entry else 0
+            if known != plan.revision - 1:
+                self._entry = self._board.plan()
+            entry = self._board.publish_plan(plan, self._entry)
+        except (BoardError, ValueError) as error:
+            _log.warning("revision %d was not published: %s", plan.revision, error)
+            self._entry = None
+            return
+        if entry is None:
+            _log.info("another plan than the one decided on is there; looking again")
+            self._entry = None
+            return
+        self._entry = entry
+        self._view.published(plan)
+        configuration = str(plan.layout.configuration) if plan.layout else "paused"
+        self._report(
+            Planned(
+                at_unix_s=plan.created_unix_s,
+                revision=plan.revision,
+                reason=plan.reason,
+                why=plan.why,
+                configuration=configuration,
+                instances=len([w for w in living_workers(seen) if not w.leaving]),
+            )
+        )
+
+    def _report_changes(self, seen: Observation) -> None:
+        pods = {pod.name: pod for pod in seen.pods}
+        for incarnation, agent in seen.agents.items():
+            ready = any(worker.ready for worker in agent.workers)
+            if ready and incarnation not in self._seen_ready:
+                self._seen_ready.add(incarnation)
+                self._report(
+                    InstanceJoined(
+                        at_unix_s=seen.now_unix_s, incarnation=incarnation, node=agent.node
+                    )
+                )
+            pod = pods.get(agent.pod)
+            notice = (pod.notice if pod else None) or agent.notice
+            if notice is not None and incarnation not in self._seen_notices:
+                self._seen_notices.add(incarnation)
+                self._report(
+                    NoticeGiven(
+                        at_unix_s=seen.now_unix_s,
+                        incarnation=incarnation,
+                        node=agent.node,
+                        deadline_unix_s=notice.deadline_unix_s,
+                        source=notice.source,
+                    )
+                )
+
+    def _changed(self, kind: KeyKind, model: Contract | None) -> None:
+        """Wake for what can change a decision, and pass on the events of others."""
+        if kind is KeyKind.EVENT and model is not None:
+            self._report(cast(AnyEvent, model))
+            return
+        if kind in (KeyKind.AGENT, KeyKind.FAILURE, KeyKind.PROFILE):
+            self._wake.set()
+        elif isinstance(model, Progress) and model.revision != self._progress_revision:
+            # Progress comes several times a second; what matters is that an epoch has formed.
+            self._progress_revision = model.revision
+            self._wake.set()
+
+    def _watch_failed(self, error: Exception) -> None:
+        _log.error("the board refuses to be watched: %s", error)
+        self.stop()

@@ -1,0 +1,97 @@
+"""All that the controller decides from. Gathered at the edge; here nothing is read or written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from parcae_api.events import Failed
+from parcae_api.job import ParcaeJob
+from parcae_api.membership import AgentState, Membership, Notice, WorkerInfo
+from parcae_api.plan import Plan, WorkerId
+from parcae_api.profile import Profile
+from parcae_api.progress import Progress
+
+
+class PodPhase(StrEnum):
+    """How far a pod is."""
+
+    PENDING = "pending"
+    """No instance for it yet."""
+    RUNNING = "running"
+    GONE = "gone"
+    """Ended, or its instance did."""
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod of the job, as the cluster shows it."""
+
+    name: str
+    phase: PodPhase
+    node: str = ""
+    notice: Notice | None = None
+    """The cluster's signal that its instance goes away."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """One look at the world."""
+
+    now_unix_s: float
+    started_unix_s: float
+    """When the job was first seen."""
+    job: ParcaeJob
+    pods: tuple[Pod, ...] = ()
+    agents: Mapping[str, Membership] = field(default_factory=dict)
+    """By incarnation."""
+    plan: Plan | None = None
+    profile: Profile | None = None
+    progress: Progress | None = None
+    failures: tuple[Failed, ...] = ()
+    finish: str = ""
+    """Why the job is to end early at the next step's end; empty to go on."""
+    broken_since_unix_s: float | None = None
+    """When members first said that the current revision is broken."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A worker that lives."""
+
+    id: WorkerId
+    info: WorkerInfo
+    leaving: bool
+
+    @property
+    def held(self) -> range | None:
+        """Layers it says it holds."""
+        return self.info.holding.layers if self.info.holding else None
+
+
+def living_workers(seen: Observation) -> list[Candidate]:
+    """Ready workers of agents that are on the board and whose pod is there, oldest pod first."""
+    pods = {pod.name: pod for pod in seen.pods}
+    position = {pod.name: index for index, pod in enumerate(seen.pods)}
+    found: list[tuple[int, Candidate]] = []
+    for agent in seen.agents.values():
+        pod = pods.get(agent.pod)
+        if pod is None or pod.phase is PodPhase.GONE:
+            continue
+        leaving = pod.notice is not None or agent.notice is not None
+        for worker in agent.workers:
+            if worker.ready:
+                candidate = Candidate(worker.id, worker, leaving)
+                found.append((position[pod.name], candidate))
+    return [candidate for _, candidate in sorted(found, key=lambda item: item[0])]
+
+
+def starting_agents(seen: Observation) -> int:
+    """Agents that are on the board and not ready yet, and pods not on the board yet."""
+    on_board = {agent.pod for agent in seen.agents.values()}
+    ready = {
+        agent.pod for agent in seen.agents.values() if agent.state is not AgentState.STARTING
+    }
+    running = {p.name for p in seen.pods if p.phase is PodPhase.RUNNING and p.notice is None}
+    return len(running - ready) + len((on_board - ready) - running)

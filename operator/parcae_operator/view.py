@@ -1,0 +1,113 @@
+"""What the operator last saw of a job's board, kept up to date by one watch. Thread-safe."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from parcae_api.board_keys import KeyKind
+from parcae_api.board_snapshot import BoardChange
+from parcae_api.events import AnyEvent, Failed
+from parcae_api.membership import Membership
+from parcae_api.model import Contract
+from parcae_api.plan import Plan
+from parcae_api.profile import Profile
+from parcae_api.progress import Progress
+
+
+@dataclass(frozen=True)
+class BoardState:
+    """The board at one moment."""
+
+    agents: dict[str, Membership] = field(default_factory=dict)
+    plan: Plan | None = None
+    profile: Profile | None = None
+    progress: Progress | None = None
+    failures: tuple[Failed, ...] = ()
+    broken_since_unix_s: float | None = None
+    """When a member of the current plan first said that its revision is broken."""
+
+
+class BoardView:
+    """Takes changes in and gives out states."""
+
+    def __init__(
+        self,
+        *,
+        on_change: Callable[[KeyKind, Contract | None], None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """``on_change`` is called after each change, from the watch's thread."""
+        self._on_change = on_change
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._agents: dict[str, Membership] = {}
+        self._failures: dict[str, Failed] = {}
+        self._plan: Plan | None = None
+        self._profile: Profile | None = None
+        self._progress: Progress | None = None
+        self._broken_since_unix_s: float | None = None
+
+    def accept(self, change: BoardChange) -> None:
+        """Take one change in."""
+        with self._lock:
+            self._store(change)
+            self._update_broken()
+        self._on_change(change.kind, change.model)
+
+    def published(self, plan: Plan) -> None:
+        """This operator has just published a plan; do not wait for the watch to say so."""
+        with self._lock:
+            self._take_plan(plan)
+            self._update_broken()
+
+    def state(self) -> BoardState:
+        """How things stand."""
+        with self._lock:
+            return BoardState(
+                agents=dict(self._agents),
+                plan=self._plan,
+                profile=self._profile,
+                progress=self._progress,
+                failures=tuple(self._failures.values()),
+                broken_since_unix_s=self._broken_since_unix_s,
+            )
+
+    def _store(self, change: BoardChange) -> None:
+        match change.kind, change.model:
+            case KeyKind.AGENT, None:
+                self._agents.pop(change.name, None)
+            case KeyKind.AGENT, Membership() as membership:
+                self._agents[change.name] = membership
+            case KeyKind.FAILURE, Failed() as failed:
+                self._failures[change.name] = failed
+            case KeyKind.PLAN, Plan() as plan:
+                self._take_plan(plan)
+            case KeyKind.PROFILE, Profile() as profile:
+                self._profile = profile
+            case KeyKind.PROGRESS, Progress() as progress:
+                self._progress = progress
+
+    def _take_plan(self, plan: Plan) -> None:
+        if self._plan is None or plan.revision > self._plan.revision:
+            self._plan = plan
+            self._broken_since_unix_s = None
+
+    def _update_broken(self) -> None:
+        plan = self._plan
+        if plan is None or plan.layout is None or self._broken_since_unix_s is not None:
+            return
+        members = set(plan.members)
+        broken = any(
+            worker.id in members and worker.broken_revision >= plan.revision
+            for agent in self._agents.values()
+            for worker in agent.workers
+        )
+        if broken:
+            self._broken_since_unix_s = self._clock()
+
+
+EventSink = Callable[[AnyEvent], None]
+"""Where the operator reports what happened."""
