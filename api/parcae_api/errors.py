@@ -6,7 +6,7 @@
     ├── InputError            what the user gave cannot work; the message names field, value, remedy
     ├── TrainingFailed        the user's code failed, or its loss is not finite
     └── BoardError
-        ├── BoardUnavailable  no endpoint answered within the time allowed; nothing was written
+        ├── BoardUnavailable  no endpoint answered within the time allowed
         ├── Indeterminate     a write was sent and its answer lost: it may or may not have happened
         └── BoardRefused      the server answered and refused (authentication, permission, quota)
 """
@@ -31,7 +31,11 @@ class BoardError(ParcaeError):
 
 
 class BoardUnavailable(BoardError):
-    """No endpoint answered within the time allowed; nothing was written."""
+    """No endpoint answered within the time allowed.
+
+    A compare-and-swap was not carried out; another write may still be, by a server that only
+    stood still.
+    """
 
 
 class Indeterminate(BoardError):

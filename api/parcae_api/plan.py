@@ -59,7 +59,7 @@ class Configuration(Contract):
 
 
 class Layout(Contract):
-    """A configuration with its details: which layers a stage holds, who runs which micro-batches."""
+    """A configuration with its details: layers of each stage, micro-batches of each pipeline."""
 
     configuration: Configuration
     boundaries: tuple[int, ...]

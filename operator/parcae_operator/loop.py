@@ -30,6 +30,7 @@ _log = logging.getLogger(__name__)
 _RESYNC_SECONDS = 0.5
 _SETTLE_SECONDS = 0.02
 """Notices and losses of one moment arrive within milliseconds: one plan answers them all."""
+_EVENTS_KEPT = 200
 
 End = Complete | Fail
 
@@ -161,6 +162,7 @@ class JobLoop:
             return
         self._entry = entry
         self._view.published(plan)
+        self._prune(plan.revision)
         configuration = str(plan.layout.configuration) if plan.layout else "paused"
         self._report(
             Planned(
@@ -172,6 +174,14 @@ class JobLoop:
                 instances=len([w for w in living_workers(seen) if not w.leaving]),
             )
         )
+
+    def _prune(self, revision: int) -> None:
+        """Keep the board bounded; what cannot be deleted now is deleted after the next plan."""
+        try:
+            self._board.prune_epochs(below_revision=revision - 1)
+            self._board.prune_events(keep=_EVENTS_KEPT)
+        except BoardError as error:
+            _log.info("the board was not pruned: %s", error)
 
     def _report_changes(self, seen: Observation) -> None:
         pods = {pod.name: pod for pod in seen.pods}

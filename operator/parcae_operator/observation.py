@@ -90,8 +90,6 @@ def living_workers(seen: Observation) -> list[Candidate]:
 def starting_agents(seen: Observation) -> int:
     """Agents that are on the board and not ready yet, and pods not on the board yet."""
     on_board = {agent.pod for agent in seen.agents.values()}
-    ready = {
-        agent.pod for agent in seen.agents.values() if agent.state is not AgentState.STARTING
-    }
+    ready = {agent.pod for agent in seen.agents.values() if agent.state is not AgentState.STARTING}
     running = {p.name for p in seen.pods if p.phase is PodPhase.RUNNING and p.notice is None}
     return len(running - ready) + len((on_board - ready) - running)
