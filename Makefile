@@ -1,13 +1,37 @@
-# Set-up happens by itself: every target below makes .venv when it is missing or out of date.
+# Set-up happens by itself: every target makes .venv when it is missing or out of date.
 PYTHON ?= python3
-VENV := .venv
-BIN := $(VENV)/bin
+BIN := .venv/bin
+export OMP_NUM_THREADS := 1
 
-.PHONY: demo test lint bench install clean
+.PHONY: demo test lint types units processes bench install clean
 
-$(VENV)/.installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
+demo: install
+	$(BIN)/parcae local examples/gpt/job.yaml --trace traces/p3-dense-8.trace \
+		--speedup 30 --out runs/demo --verify
+
+test: lint types tests
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: install
+	$(BIN)/mypy
+
+tests: install
+	$(BIN)/python tests/left_out.py
+	$(BIN)/python -m pytest
+
+bench: install
+	$(BIN)/python -m benchmarks
+
+install: .venv/installed
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
-install: $(VENV)/.installed
+clean:
+	rm -rf .venv runs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -13,7 +13,9 @@ from parcae_api.errors import ParcaeError
 
 def main() -> None:
     """Run the agent that the environment describes, and exit with its code."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
     try:
         code = run_agent(from_environment(), spawn_worker)
     except ParcaeError as error:

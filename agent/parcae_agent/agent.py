@@ -10,7 +10,9 @@ from parcae_agent.supervisor import Supervisor, new_incarnation, worker_id
 from parcae_api.etcd import EtcdClient
 
 
-def run_agent(config: AgentConfig, start_worker: Callable[[WorkerConfig], WorkerProcess]) -> ExitCode:
+def run_agent(
+    config: AgentConfig, start_worker: Callable[[WorkerConfig], WorkerProcess]
+) -> ExitCode:
     """Run one agent in this process.
 
     The worker is started first: forking is only safe while this process has no other thread,

@@ -12,8 +12,8 @@ Every member gathers the same records and computes the same answer:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from parcae_api.plan import Plan, WorkerId
 
@@ -30,12 +30,17 @@ class Record:
     """The step whose reduced gradient is kept and not applied, or None."""
     agreed_revision: int = 0
     agreed_members: tuple[WorkerId, ...] = ()
+    formed_revision: int = 0
+    """The newest epoch that it saw formed, and the stage boundaries of that one."""
     boundaries: tuple[int, ...] = ()
-    """Stage boundaries of the epoch it was in."""
     commit_scale: float | None = None
-    """Factor on the gradient (clipping) of the last step it applied: the vote's outcome."""
+    """Factor on the gradient (clipping) of step ``applied - 1``: the vote's outcome. None where
+    it was not told: it got the state of that step as a copy."""
+    reached: int = 0
+    """The most steps it had committed, or was told of, since an epoch last formed: more than
+    ``applied`` where an agreement rolled back and its epoch did not form."""
     attempting: bool = False
-    """It had begun step ``applied`` when the epoch ended."""
+    """Work on step ``reached`` had begun when the epoch ended."""
     checkpoints: tuple[int, ...] = ()
     """Complete checkpoints it can read, rising."""
     last_commit_unix_s: float | None = None
@@ -56,6 +61,10 @@ class Agreement:
 
     resume: int
     """Committed steps when the new epoch starts."""
+    reached: int
+    """Committed steps before anything was rolled back."""
+    attempted: bool
+    """Step ``reached`` had begun: its work is thrown away."""
     stale: frozenset[int] = frozenset()
     """Ranks whose state is out of date and dropped."""
     roll_forward_scale: float | None = None
@@ -67,18 +76,17 @@ class Agreement:
     """Set when all state was dropped: the step that had been reached."""
     first: bool = False
     """Nobody held anything: the job starts (or starts again after all was lost)."""
-    steps_replayed: int = 0
     previous_boundaries: tuple[int, ...] = ()
     last_commit_unix_s: float | None = None
 
+    @property
+    def steps_replayed(self) -> int:
+        """Steps, or parts of one, whose work was thrown away and is done again."""
+        return max(0, self.reached + self.attempted - self.resume)
 
-@dataclass
-class _Holders:
-    by_layer: dict[int, list[int]] = field(default_factory=dict)
 
-    def add(self, rank: int, layers: Sequence[int]) -> None:
-        for layer in layers:
-            self.by_layer.setdefault(layer, []).append(rank)
+Holders = Mapping[int, Sequence[int]]
+"""Ranks by the layer that they hold."""
 
 
 def agree(plan: Plan, records: Sequence[Record]) -> Agreement:
@@ -90,64 +98,67 @@ def agree(plan: Plan, records: Sequence[Record]) -> Agreement:
     if plan.layout is None or len(records) != len(plan.members):
         raise ValueError("an epoch needs a layout and a record of every member")
     newest = max(records, key=lambda record: record.agreed_revision)
-    fresh = [
-        rank
-        for rank, record in enumerate(records)
-        if record.layers
-        and (newest.agreed_revision == 0 or record.worker in newest.agreed_members)
-    ]
-    reached = max((records[rank].applied for rank in fresh), default=0)
-    valid = [rank for rank in fresh if _is_current(records[rank], reached)]
-    holders = _Holders()
-    for rank in valid:
-        holders.add(rank, records[rank].layers)
-    common = {
-        "last_commit_unix_s": max(
-            (r.last_commit_unix_s for r in records if r.last_commit_unix_s is not None),
-            default=None,
-        ),
-        "previous_boundaries": newest.boundaries,
-    }
-    missing = [k for k in range(plan.layout.num_layers) if k not in holders.by_layer]
-    if missing:
-        resume = records[0].checkpoints[-1] if records[0].checkpoints else 0
-        reached = max((record.applied for record in records), default=0)
+    took_part = [r for r in records if r.worker in newest.agreed_members]
+    reached = max((r.reached for r in took_part), default=0)
+    attempted = any(r.attempting for r in took_part if r.reached == reached)
+    boundaries = max(records, key=lambda record: record.formed_revision).boundaries
+    commits = [r.last_commit_unix_s for r in records if r.last_commit_unix_s is not None]
+    last_commit_unix_s = max(commits, default=None)
+
+    held = [r for r in took_part if r.layers]
+    applied = max((r.applied for r in held), default=0)
+    scales = [r.commit_scale for r in held if r.applied == applied and r.commit_scale is not None]
+    scale = scales[0] if scales else None
+    current = {r.worker for r in held if _is_current(r, applied, scale)}
+    valid = [rank for rank, r in enumerate(records) if r.worker in current]
+    holders = _holders(valid, records)
+    if any(layer not in holders for layer in range(plan.layout.num_layers)):
         return Agreement(
-            resume=resume,
+            resume=records[0].checkpoints[-1] if records[0].checkpoints else 0,
+            reached=reached,
+            attempted=attempted,
             stale=frozenset(range(len(records))),
             restore=tuple(range(plan.layout.num_layers)),
             rolled_back_from=reached if reached > 0 else None,
             first=newest.agreed_revision == 0,
-            steps_replayed=max(0, reached - resume),
-            **common,
+            previous_boundaries=boundaries,
+            last_commit_unix_s=last_commit_unix_s,
         )
-    scales = [records[rank].commit_scale for rank in valid if records[rank].applied == reached]
-    rolls = any(records[rank].applied < reached for rank in valid)
-    attempted = any(records[rank].attempting for rank in valid if records[rank].applied == reached)
     return Agreement(
-        resume=reached,
+        resume=applied,
+        reached=max(reached, applied),
+        attempted=attempted,
         stale=frozenset(rank for rank, r in enumerate(records) if r.layers) - frozenset(valid),
-        roll_forward_scale=scales[0] if rolls else None,
+        roll_forward_scale=scale if any(records[r].applied < applied for r in valid) else None,
         transfers=_transfers(plan, holders),
-        steps_replayed=int(attempted),
-        **common,
+        previous_boundaries=boundaries,
+        last_commit_unix_s=last_commit_unix_s,
     )
 
 
-def _is_current(record: Record, reached: int) -> bool:
-    """Whether its state is that of ``reached`` steps, or becomes so with its kept gradient."""
-    behind_by_one = record.applied == reached - 1 and record.pending == reached - 1
-    return record.applied == reached or behind_by_one
+def _is_current(record: Record, applied: int, scale: float | None) -> bool:
+    """Whether its state is that of ``applied`` steps, or becomes so with its kept gradient."""
+    if record.applied == applied:
+        return True
+    return scale is not None and record.applied == record.pending == applied - 1
 
 
-def _transfers(plan: Plan, holders: _Holders) -> tuple[Transfer, ...]:
+def _holders(valid: Sequence[int], records: Sequence[Record]) -> Holders:
+    holders: dict[int, list[int]] = {}
+    for rank in valid:
+        for layer in records[rank].layers:
+            holders.setdefault(layer, []).append(rank)
+    return holders
+
+
+def _transfers(plan: Plan, holders: Holders) -> tuple[Transfer, ...]:
     """For every cell and layer it lacks, the least loaded holder; alike on all members."""
     assert plan.layout is not None
     load = [0] * len(plan.members)
     transfers = []
     for target, (_, cell) in enumerate(plan.cells()):
         for layer in plan.layout.layers(cell.stage):
-            sources = holders.by_layer[layer]
+            sources = holders[layer]
             if target in sources:
                 continue
             source = min(sources, key=lambda rank: (load[rank], rank))

@@ -7,6 +7,7 @@ happen on a thread of their own, since the worker's main thread is the one that 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import socket
@@ -15,15 +16,22 @@ from typing import Protocol
 
 import torch.distributed as dist
 
+from parcae_agent.wire import Wire
+
 _log = logging.getLogger(__name__)
 _AGAIN_SECONDS = 0.005
+_ROUNDS_BEFORE_CUT = 10
 
 
 class Breaker(Protocol):
     """Wakes whatever is blocked in the current epoch's collectives."""
 
     def mark(self) -> None:
-        """Remember what exists before the epoch: everything newer belongs to it."""
+        """Remember what exists before the epoch: what is opened until ``seal`` belongs to it."""
+        ...
+
+    def seal(self) -> None:
+        """The epoch has formed: what is opened from now on is somebody else's."""
         ...
 
     def shut(self) -> None:
@@ -37,26 +45,41 @@ def make_breaker(backend: str) -> Breaker:
 
 
 class SocketBreaker:
-    """For gloo: shuts down every connected socket that was opened since ``mark``."""
+    """For gloo: shuts down every connected socket that was opened between mark and seal.
+
+    A formed gloo group opens no more. What the user's data set connects to while training must
+    outlive the epoch.
+    """
 
     def __init__(self) -> None:
         self._before: dict[int, str] = {}
+        self._sealed: dict[int, str] | None = None
 
     def mark(self) -> None:
         """See ``Breaker``."""
         self._before = _sockets()
+        self._sealed = None
+
+    def seal(self) -> None:
+        """See ``Breaker``."""
+        self._sealed = self._opened()
 
     def shut(self) -> None:
         """See ``Breaker``. Skips listening sockets: shutting gloo's ends the process."""
-        for fd, inode in _sockets().items():
-            if self._before.get(fd) != inode:
-                _shut(fd, inode)
+        for fd, inode in (self._opened() if self._sealed is None else self._sealed).items():
+            _shut(fd, inode)
+
+    def _opened(self) -> dict[int, str]:
+        return {fd: inode for fd, inode in _sockets().items() if self._before.get(fd) != inode}
 
 
 class NcclBreaker:
     """For NCCL: aborts all communicators (needs TORCH_NCCL_ASYNC_ERROR_HANDLING=0)."""
 
     def mark(self) -> None:
+        """See ``Breaker``."""
+
+    def seal(self) -> None:
         """See ``Breaker``."""
 
     def shut(self) -> None:
@@ -69,11 +92,13 @@ class EpochGuard:
     """Breaks the epoch it guards, from any thread, and keeps at it until the epoch is left.
 
     A socket may be opened just after the first shutdown (the worker was about to connect), so
-    a tripped guard shuts again until ``leave``.
+    a tripped guard shuts again until ``leave``. If the worker is still in the epoch after some
+    rounds, it waits for what nothing will wake, and its wire is cut.
     """
 
-    def __init__(self, breaker: Breaker) -> None:
+    def __init__(self, breaker: Breaker, wire: Wire) -> None:
         self._breaker = breaker
+        self._wire = wire
         self._condition = threading.Condition()
         self._revision = 0
         self._tripped = False
@@ -89,6 +114,7 @@ class EpochGuard:
     def enter(self, revision: int) -> None:
         """An epoch begins: what is opened from now on belongs to it."""
         self._breaker.mark()
+        self._wire.open()
         with self._condition:
             self._revision = revision
             self._tripped = False
@@ -99,6 +125,10 @@ class EpochGuard:
             if 0 < self._revision < older_than:
                 self._tripped = True
                 self._condition.notify()
+
+    def seal(self) -> None:
+        """The epoch has formed: what is opened from now on does not belong to it."""
+        self._breaker.seal()
 
     def shut_now(self) -> None:
         """Break it from its own thread: an error was seen, the peers must see one too."""
@@ -111,8 +141,11 @@ class EpochGuard:
             self._tripped = False
 
     def _run(self) -> None:
+        rounds = 0
         while True:
             with self._condition:
+                if not self._tripped:
+                    rounds = 0
                 self._condition.wait_for(lambda: self._tripped or self._closed)
                 if self._closed:
                     return
@@ -121,6 +154,10 @@ class EpochGuard:
                     self._breaker.shut()
                 except Exception:
                     _log.exception("breaking the epoch failed; trying again")
+                # Rounds, not seconds: a process that was stopped wakes with none of them done.
+                rounds += 1
+                if rounds >= _ROUNDS_BEFORE_CUT:
+                    self._wire.cut()
                 self._condition.wait(_AGAIN_SECONDS)
 
     def close(self) -> None:
@@ -145,10 +182,13 @@ def _sockets() -> dict[int, str]:
 
 def _shut(fd: int, inode: str) -> None:
     try:
-        if os.readlink(f"/proc/self/fd/{fd}") != inode:
-            return  # the number was reused by another file since
-        with socket.socket(fileno=os.dup(fd)) as copy:
-            if not copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                copy.shutdown(socket.SHUT_RDWR)
+        copy = os.dup(fd)
     except OSError:
-        pass  # closed or never connected: nothing to wake
+        return  # closed since
+    if os.readlink(f"/proc/self/fd/{copy}") != inode:
+        os.close(copy)  # the number was reused by another file since
+        return
+    with socket.socket(fileno=copy) as end, contextlib.suppress(OSError):
+        # One that was never connected has nobody to wake: that is the error passed over.
+        if not end.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            end.shutdown(socket.SHUT_RDWR)

@@ -12,12 +12,13 @@ import time
 import torch
 
 from parcae_agent.link import Link, UserFailed
+from parcae_agent.settings import ExitCode, WorkerConfig
 from parcae_agent.training import load_training
 from parcae_agent.user_code import UserCodeFailed, user_code
-from parcae_agent.settings import ExitCode, WorkerConfig
 from parcae_agent.worker import Worker
 from parcae_api.errors import InputError, TrainingFailed
 from parcae_api.events import Failed
+
 
 def run_worker(config: WorkerConfig, end: socket.socket) -> int:
     """Run a worker until it is told to quit, and return its exit code."""

@@ -154,9 +154,7 @@ class Former:
     on_roll_forward: Callable[[int], None] = staticmethod(lambda step: None)
     """Told of a step that is committed while an epoch forms."""
 
-    def _transfer(
-        self, plan: Plan, agreement: Agreement, rank: int, cell: Cell | None
-    ) -> int:
+    def _transfer(self, plan: Plan, agreement: Agreement, rank: int, cell: Cell | None) -> int:
         """Send and receive layers; the bytes this worker received."""
         operations: list[dist.P2POp] = []
         arriving: list[LayerState] = []
@@ -232,9 +230,7 @@ def _make_groups(plan: Plan, rank: int, cell: Cell) -> Groups:
     def group(ranks: list[int]) -> dist.ProcessGroup:
         if len(ranks) == len(plan.members):
             return dist.group.WORLD
-        return dist.new_group(
-            ranks, timeout=COLLECTIVE_TIMEOUT, use_local_synchronization=True
-        )
+        return dist.new_group(ranks, timeout=COLLECTIVE_TIMEOUT, use_local_synchronization=True)
 
     pipeline = group([cell.replica * p + stage for stage in range(p)])
     replicas = group([replica * p + cell.stage for replica in range(d)]) if d > 1 else None

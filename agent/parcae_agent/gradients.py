@@ -51,8 +51,7 @@ class StageGradients:
     def take(self, micro_batch: int) -> None:
         """Take the gradients that the backward of ``micro_batch`` just left in the parameters."""
         grads = [
-            torch.zeros_like(p) if p.grad is None else p.grad.contiguous()
-            for p in self._parameters
+            torch.zeros_like(p) if p.grad is None else p.grad.contiguous() for p in self._parameters
         ]
         for parameter in self._parameters:
             parameter.grad = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -26,10 +27,8 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """SIGKILL it."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 def spawn_worker(config: WorkerConfig) -> WorkerProcess:
@@ -37,7 +36,13 @@ def spawn_worker(config: WorkerConfig) -> WorkerProcess:
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-m", "parcae_agent.entry", config.to_json().decode(), str(theirs.fileno())],
+            [
+                sys.executable,
+                "-m",
+                "parcae_agent.entry",
+                config.to_json().decode(),
+                str(theirs.fileno()),
+            ],
             pass_fds=[theirs.fileno()],
         )
     return WorkerProcess(process.pid, Link(ours), process.wait)

@@ -6,6 +6,7 @@ training process. When either side dies the other reads an end of file, and ends
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Iterator
@@ -147,8 +148,6 @@ class Link:
 
     def close(self) -> None:
         """Close this end; the other side reads an end of file."""
-        try:
+        with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
         self._socket.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from torch import Tensor
@@ -32,18 +32,23 @@ class Memory:
     applied: int = 0
     """Committed steps that the layers have seen."""
     pending: Pending | None = None
+    reached: int = 0
+    """As ``applied``, but of before a rollback whose epoch has not formed yet."""
     attempting: bool = False
-    """Step ``applied`` has begun."""
+    """Step ``reached`` has begun."""
     commit_scale: float | None = None
+    """Factor on the gradient of the last step, where this worker knows it."""
     agreed: Plan | None = None
     """The newest plan whose members this worker agreed with."""
+    formed: Plan | None = None
+    """The newest plan whose epoch this worker has seen formed."""
     last_commit_unix_s: float | None = None
     skeletons: dict[int, LayerState] = field(default_factory=dict)
     """Layers built earlier and not in use: their modules and memory are used again."""
 
     def record(self, worker: WorkerId, checkpoints: tuple[int, ...]) -> Record:
         """What this worker brings to a new epoch."""
-        layout = self.agreed.layout if self.agreed else None
+        layout = self.formed.layout if self.formed else None
         return Record(
             worker=worker,
             applied=self.applied,
@@ -51,20 +56,22 @@ class Memory:
             pending=self.pending.step if self.pending else None,
             agreed_revision=self.agreed.revision if self.agreed else 0,
             agreed_members=self.agreed.members if self.agreed else (),
+            formed_revision=self.formed.revision if self.formed else 0,
             boundaries=layout.boundaries if layout else (),
             commit_scale=self.commit_scale,
+            reached=self.reached,
             attempting=self.attempting,
             checkpoints=checkpoints,
             last_commit_unix_s=self.last_commit_unix_s,
         )
 
     def holding(self) -> Holding | None:
-        """The run of layers held, for the board."""
+        """The longest run of layers held, for the board: a broken migration can leave gaps."""
         if not self.layers:
             return None
         revision = self.agreed.revision if self.agreed else 0
-        first, last = min(self.layers), max(self.layers) + 1
-        return Holding(revision=revision, first=first, last=last, step=self.applied)
+        run = max(_runs(sorted(self.layers)), key=len)
+        return Holding(revision=revision, first=run.start, last=run.stop, step=self.applied)
 
     def commit(self, grads: Mapping[int, Tensor], scale: float, optimizer: Optimizer) -> None:
         """Apply one step to all layers."""
@@ -74,6 +81,7 @@ class Memory:
                 grad.mul_(scale)
             layer.apply(optimizer, grad, self.applied)
         self.applied += 1
+        self.reached = self.applied
         self.pending = None
         self.attempting = False
         self.commit_scale = scale
@@ -84,11 +92,13 @@ class Memory:
         self.skeletons.update(self.layers)
         self.layers = {}
         self.pending = None
-        self.attempting = False
         self.commit_scale = None
 
-    def retain(self, layers: range) -> None:
-        """Drop the state of all other layers."""
+    def form(self, plan: Plan, layers: range) -> None:
+        """The epoch has formed: everyone has what it needs, so drop all other layers."""
+        self.formed = plan
+        self.reached = self.applied
+        self.attempting = False
         self.skeletons.update({k: v for k, v in self.layers.items() if k not in layers})
         self.layers = {index: self.layers[index] for index in layers}
         self._trim_skeletons()
@@ -100,3 +110,14 @@ class Memory:
             if sum(layer.flat.nbytes for layer in self.skeletons.values()) <= allowance:
                 return
             del self.skeletons[index]
+
+
+def _runs(indices: Sequence[int]) -> list[range]:
+    """Rising indices as runs of consecutive ones."""
+    runs: list[range] = []
+    for index in indices:
+        if runs and runs[-1].stop == index:
+            runs[-1] = range(runs[-1].start, index + 1)
+        else:
+            runs.append(range(index, index + 1))
+    return runs

@@ -47,9 +47,7 @@ class Outbox:
     def flush(self, timeout_s: float) -> bool:
         """Wait until all is written; False when that takes too long."""
         with self._condition:
-            return self._condition.wait_for(
-                lambda: not self._waiting and not self._busy, timeout_s
-            )
+            return self._condition.wait_for(lambda: not self._waiting and not self._busy, timeout_s)
 
     def close(self) -> None:
         """Drop what waits and end the thread with the write it is at."""

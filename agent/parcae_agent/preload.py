@@ -3,9 +3,6 @@
 It starts no thread and touches no device, so that forking stays safe.
 """
 
-import torch
-import torch.distributed
-import torch.distributed.pipelining
 from torch.distributed.pipelining import schedules  # noqa: F401
 
 import parcae_agent.entry  # noqa: F401

@@ -7,7 +7,7 @@ and of a plan change ``form``, ``agreed``, ``transfer``, ``transferred``, ``form
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
 
 POINTS = (
     "step",
@@ -26,12 +26,9 @@ POINTS = (
 )
 
 
-class Probe(Protocol):
-    """Called at every point with the step that is running or comes next."""
-
-    def __call__(self, point: str, step: int) -> None:
-        """Return at once, or do what a test has scripted."""
-        ...
+Probe = Callable[[str, int], None]
+"""Called at every point with the step that is running or comes next. It returns at once, or does
+what a test has scripted."""
 
 
 def no_probe(point: str, step: int) -> None:

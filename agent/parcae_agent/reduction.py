@@ -17,6 +17,7 @@ from torch import Tensor
 
 from parcae_agent.gradients import StageGradients
 from parcae_agent.tree import Node, TreeSum, nodes_of
+from parcae_agent.wire import Wire
 from parcae_api.job import Reduction
 
 
@@ -41,6 +42,7 @@ def make_reducer(
     dtype: torch.dtype,
     device: torch.device,
     group: dist.ProcessGroup | None,
+    wire: Wire,
 ) -> Reducer:
     """Build the reducer of a stage.
 
@@ -52,11 +54,12 @@ def make_reducer(
         dtype: Of the gradients.
         device: Where they are.
         group: The D replicas of the stage in order; None when D is 1.
+        wire: What carries the exchange.
     """
     total = sum(len(r) for r in micro_batches)
     if reduction is Reduction.EXACT:
-        return _Exact(micro_batches, replica, numel, total, dtype, device, group)
-    return _Fast(numel, total, dtype, device, group)
+        return _Exact(micro_batches, replica, numel, total, dtype, device, group, wire)
+    return _Fast(numel, total, dtype, device, group, wire)
 
 
 class _Fast(Reducer):
@@ -67,15 +70,17 @@ class _Fast(Reducer):
         dtype: torch.dtype,
         device: torch.device,
         group: dist.ProcessGroup | None,
+        wire: Wire,
     ) -> None:
         self._row = torch.zeros((1, numel), dtype=dtype, device=device)
         self._total = total
         self._group = group
+        self._wire = wire
 
     def reduce(self, gradients: StageGradients) -> Tensor:
         gradients.write_rows(self._row)
         if self._group is not None and self._row.numel():
-            dist.all_reduce(self._row, group=self._group)
+            self._wire.all_reduce(self._row, self._group)
         return self._row[0].div_(self._total)
 
 
@@ -89,10 +94,12 @@ class _Exact(Reducer):
         dtype: torch.dtype,
         device: torch.device,
         group: dist.ProcessGroup | None,
+        wire: Wire,
     ) -> None:
         self._numel = numel
         self._total = total
         self._group = group
+        self._wire = wire
         self._nodes = [nodes_of(leaves) for leaves in micro_batches]
         num_replicas = len(micro_batches)
         unit = num_replicas * (64 // dtype.itemsize)
@@ -114,24 +121,24 @@ class _Exact(Reducer):
             return summed[: self._numel].div_(self._total)
         if not self._numel:
             return self._gathered
-        self._exchange()
+        self._exchange(self._group)
         nodes = [node for held in self._nodes for node in held]
         chunk = _tree_sum(nodes, list(self._received)).div_(self._total)
-        dist.all_gather_into_tensor(self._gathered, chunk, group=self._group)
+        self._wire.all_gather(self._gathered, chunk, self._group)
         return self._gathered[: self._numel]
 
-    def _exchange(self) -> None:
+    def _exchange(self, group: dist.ProcessGroup) -> None:
         """Give every replica its chunk of all nodes."""
         replicas = len(self._nodes)
         if self._own > 1:
             by_chunk = self._rows.view(self._own, replicas, self._chunk).transpose(0, 1)
             self._sent.view(replicas, self._own, self._chunk).copy_(by_chunk)
-        dist.all_to_all_single(
+        self._wire.all_to_all(
             self._received.view(-1),
             self._sent.view(-1),
-            output_split_sizes=[len(nodes) * self._chunk for nodes in self._nodes],
-            input_split_sizes=[self._own * self._chunk] * replicas,
-            group=self._group,
+            [len(nodes) * self._chunk for nodes in self._nodes],
+            [self._own * self._chunk] * replicas,
+            group,
         )
 
 

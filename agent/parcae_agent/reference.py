@@ -95,18 +95,14 @@ class Reference:
     def _sum_ties(self, ties: list[tuple[Copy, ...]], grads: dict[int, Tensor]) -> None:
         for copies in ties:
             spans = [self.layers[c.layer].span(c.name) for c in copies]
-            parts = [
-                grads[c.layer][s.start : s.stop] for c, s in zip(copies, spans, strict=True)
-            ]
+            parts = [grads[c.layer][s.start : s.stop] for c, s in zip(copies, spans, strict=True)]
             total = parts[0].clone()
             for part in parts[1:]:
                 total.add_(part)
             for part in parts:
                 part.copy_(total)
 
-    def _apply(
-        self, ties: list[tuple[Copy, ...]], grads: dict[int, Tensor], step: int
-    ) -> None:
+    def _apply(self, ties: list[tuple[Copy, ...]], grads: dict[int, Tensor], step: int) -> None:
         scale = 1.0
         if self.training.clip_norm is not None:
             squares = 0.0

@@ -1,8 +1,8 @@
-"""An agent's place on the board: its membership, under a lease that is renewed and, if lost, retaken.
+"""An agent's place on the board: its membership, under a lease that is retaken when it is lost.
 
 A lease is lost when the agent was silent for longer than the board forgives: it slept, or the
-network was cut. The others have then gone on without it. Taking a new lease makes it a member again,
-with whatever its worker still holds, which the next agreement finds to be stale.
+network was cut. The others have then gone on without it. Taking a new lease makes it a member
+again, with whatever its worker still holds, which the next agreement finds to be stale.
 """
 
 from __future__ import annotations

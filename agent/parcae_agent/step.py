@@ -72,9 +72,7 @@ class StepRunner:
         self._schedule = _schedule(self._stage, len(self._micro_batches), self._loss)
         self._reducer = make_reducer(
             context.reduction,
-            micro_batches=[
-                layout.micro_batch_range(d) for d in range(layout.configuration.data)
-            ],
+            micro_batches=[layout.micro_batch_range(d) for d in range(layout.configuration.data)],
             replica=cell.replica,
             numel=self._gradients.numel,
             dtype=self._layers[0].dtype,

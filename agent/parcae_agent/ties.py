@@ -15,6 +15,7 @@ from torch import Tensor
 
 from parcae_agent.layer_state import LayerState
 from parcae_agent.training import Training
+from parcae_agent.wire import Wire
 from parcae_api.plan import Layout
 
 
@@ -50,14 +51,14 @@ class TiedGradients:
         stage: int,
         layers: Mapping[int, LayerState],
         group: dist.ProcessGroup,
+        wire: Wire,
     ) -> None:
         self._stage = stage
         self._layers = layers
         self._group = group
+        self._wire = wire
         self._stage_of = {
-            layer: p
-            for p in range(layout.configuration.pipeline)
-            for layer in layout.layers(p)
+            layer: p for p in range(layout.configuration.pipeline) for layer in layout.layers(p)
         }
         self._groups = [
             copies for copies in groups if any(self._stage_of[c.layer] == stage for c in copies)
@@ -101,18 +102,14 @@ class TiedGradients:
                 part = torch.empty_like(example)
                 operations.append(self._op(dist.irecv, part, owner))
             parts.append(part)
-        if operations:
-            for work in dist.batch_isend_irecv(operations):
-                work.wait()
+        self._wire.exchange(operations)
         return parts
 
     def _op(self, kind: object, part: Tensor, stage: int) -> dist.P2POp:
         return dist.P2POp(kind, part, group=self._group, group_peer=stage)
 
 
-def counted_once(
-    groups: Sequence[tuple[Copy, ...]], layer: LayerState
-) -> list[tuple[int, int]]:
+def counted_once(groups: Sequence[tuple[Copy, ...]], layer: LayerState) -> list[tuple[int, int]]:
     """The parts of a layer's gradient that enter the global norm: later copies do not."""
     later = {copy.name for copies in groups for copy in copies[1:] if copy.layer == layer.index}
     parts = []

@@ -26,6 +26,11 @@ class Node(NamedTuple):
         return self.index << self.level
 
     @property
+    def stop(self) -> int:
+        """One past its last leaf."""
+        return (self.index + 1) << self.level
+
+    @property
     def sibling(self) -> Node:
         """The other child of its parent."""
         return Node(self.level, self.index ^ 1)
@@ -48,10 +53,10 @@ class TreeSum(Generic[T]):
         """Add a node and merge upwards.
 
         Raises:
-            ValueError: the node is there already: a micro-batch would count twice.
+            ValueError: a leaf below it is in already: a micro-batch would count twice.
         """
-        if node in self._nodes:
-            raise ValueError(f"{node} was summed already")
+        if any(held.start < node.stop and node.start < held.stop for held in self._nodes):
+            raise ValueError(f"{node} was summed already, or a part of it")
         while (sibling := self._nodes.pop(node.sibling, None)) is not None:
             left, right = (sibling, value) if node.index & 1 else (value, sibling)
             value = self._add(left, right)

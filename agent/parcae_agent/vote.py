@@ -15,6 +15,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from parcae_agent.wire import Wire
+
 _HEAD = 1
 
 
@@ -77,18 +79,19 @@ class Ballot:
         """This replica's share of the mean time of a layer."""
         self._local[_HEAD + self._m + self._l + layer] = value
 
-    def cast(self, group: dist.ProcessGroup | None) -> Outcome:
+    def cast(self, group: dist.ProcessGroup | None, wire: Wire) -> Outcome:
         """Vote.
 
         Args:
             group: The workers of the grid; None for a grid of one.
+            wire: What carries it.
 
         Raises:
             RuntimeError: a worker died or the epoch was broken; the outcome is unknown.
         """
         if group is not None:
             shared = self._local.to(self._device)
-            dist.all_reduce(shared, group=group)
+            wire.all_reduce(shared, group)
             self._local.copy_(shared)
         values = self._local.tolist()
         losses, rest = values[_HEAD : _HEAD + self._m], values[_HEAD + self._m :]

@@ -12,7 +12,6 @@ import time
 import torch
 import torch.distributed as dist
 
-from parcae_agent import checkpoint
 from parcae_agent.breaker import EpochGuard, make_breaker
 from parcae_agent.data import Batches
 from parcae_agent.forming import Formed, Former, host_store, join_store
@@ -200,9 +199,7 @@ class Worker:
             self._tell(saved=True)
 
     def _rolled_forward(self, step: int) -> None:
-        self._journal.write(
-            CommitLine(revision=self._last_epoch, step=step, at_unix_s=time.time())
-        )
+        self._journal.write(CommitLine(revision=self._last_epoch, step=step, at_unix_s=time.time()))
 
     def _broken(self, plan: Plan, error: Exception) -> None:
         if self._mailbox.newest_revision == plan.revision:

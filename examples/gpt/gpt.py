@@ -23,18 +23,18 @@ class Block(nn.TransformerEncoderLayer):
 class Text(torch.utils.data.Dataset):
     def __init__(self, files, context):
         sources = sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))[:files]
-        self.bytes = torch.frombuffer(bytearray(b"".join(p.read_bytes() for p in sources)), dtype=torch.uint8)
+        self.bytes = bytearray(b"".join(path.read_bytes() for path in sources))
         self.context = context
     def __len__(self):
         return (len(self.bytes) - 1) // self.context
     def __getitem__(self, i):
-        piece = self.bytes[i * self.context : (i + 1) * self.context + 1].long()
-        return piece[:-1], piece[1:]
+        piece = torch.tensor(self.bytes[i * self.context : (i + 1) * self.context + 1])
+        return piece[:-1].long(), piece[1:].long()
 
-def gpt(layers=6, width=128, heads=4, context=64, batch=32, micro_batch=4, lr=2e-3, steps=100_000):
+def gpt(layers=6, width=96, heads=4, context=64, batch=32, micro_batch=4, lr=3e-3, steps=100_000):
     blocks = [Layer(f"block{i}", lambda: Block(width, heads)) for i in range(layers)]
-    head = lambda: nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 256))
-    return Training(layers=[Layer("embed", lambda: Embed(width, context)), *blocks, Layer("head", head)],
+    head = Layer("head", lambda: nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 256)))
+    return Training(layers=[Layer("embed", lambda: Embed(width, context)), *blocks, head],
                     loss=lambda out, target: F.cross_entropy(out.flatten(0, 1), target.flatten()),
                     data=Text(100, context), optimizer=AdamW(lr=warmup(lr, warmup=50)),
                     global_batch=batch, micro_batch=micro_batch, steps=steps, clip_norm=1.0)

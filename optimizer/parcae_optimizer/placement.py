@@ -39,7 +39,9 @@ def place(
     d, p = layout.configuration.data, layout.configuration.pipeline
     if len(workers) < d * p:
         raise ValueError(f"{len(workers)} workers cannot fill {d * p} cells")
-    missing = np.array([[_missing(layout, profile, s, held.get(w)) for s in range(p)] for w in workers])
+    missing = np.array(
+        [[_missing(layout, profile, s, held.get(w)) for s in range(p)] for w in workers]
+    )
     # Far below one byte, so that it only decides between equals: earlier workers first.
     order = np.arange(len(workers), dtype=float)[:, None] * 1e-6
     rows, columns = linear_sum_assignment(np.tile(missing + order, (1, d)))
@@ -66,7 +68,5 @@ def bytes_to_move(
 
 def _missing(layout: Layout, profile: Profile, stage: int, held: range | None) -> int:
     return sum(
-        profile.layers[k].state_bytes
-        for k in layout.layers(stage)
-        if held is None or k not in held
+        profile.layers[k].state_bytes for k in layout.layers(stage) if held is None or k not in held
     )

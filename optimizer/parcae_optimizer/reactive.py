@@ -6,6 +6,7 @@ forecast, and what the liveput planner has to beat.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -79,7 +80,7 @@ def _boundaries(request: PlanRequest, seconds: list[float], p: int) -> tuple[int
         return best
 
     def slowest(cut: tuple[int, ...]) -> float:
-        return max(sum(seconds[a:b]) for a, b in zip(cut, cut[1:], strict=False))
+        return max(sum(seconds[a:b]) for a, b in itertools.pairwise(cut))
 
     keep = slowest(current.boundaries) <= slowest(best) * (1 + KEEP_WITHIN)
     return current.boundaries if keep else best

@@ -1,1 +1,1 @@
-"""``parcae local``: the whole system on one machine, with a fake cloud in the place of a real one."""
+"""``parcae local``: the whole system on one machine, with a fake cloud."""

@@ -7,6 +7,7 @@ is its end. The controller cannot tell the difference.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Protocol
 
 from parcae_agent.settings import ExitCode
@@ -176,7 +178,7 @@ class LocalCluster:
                 return
             node.pod, pod.node, pod.phase = pod.name, node.name, PodPhase.RUNNING
             pod.process = self._launch(pod.name, node.name)
-            pod.process.on_exit(lambda code, name=pod.name: self._exited(name, code))
+            pod.process.on_exit(partial(self._exited, pod.name))
 
     def _exited(self, name: str, code: int) -> None:
         with self._lock:
@@ -201,10 +203,8 @@ class LocalCluster:
 
 
 def _send(pid: int, signal_: signal.Signals) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal_)
-    except ProcessLookupError:
-        pass
 
 
 def _kill_group(pid: int, *, leader_lives: bool = True) -> None:
@@ -212,7 +212,5 @@ def _kill_group(pid: int, *, leader_lives: bool = True) -> None:
     # The supervisor itself by its own id too: it may not lead its group yet. Once it has
     # ended, its id may belong to somebody else.
     for kill in (os.killpg, os.kill) if leader_lives else (os.killpg,):
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass

@@ -11,7 +11,6 @@ from rich.table import Table
 
 from parcae_agent.ledger import Ledger, read_ledger
 from parcae_api.errors import InputError, ParcaeError
-
 from parcae_cli.local.describe import size
 from parcae_cli.local.options import LocalOptions, LocalRunPlan, check
 from parcae_cli.local.recorder import Recorder
@@ -110,9 +109,7 @@ def _outcome(ending: Ending) -> str:
     return "training could not be ended in time; the records may lack its last step"
 
 
-def _write(
-    plan: LocalRunPlan, recorder: Recorder, ledger: Ledger, summary: dict[str, Any]
-) -> None:
+def _write(plan: LocalRunPlan, recorder: Recorder, ledger: Ledger, summary: dict[str, Any]) -> None:
     batch = ledger.samples_committed // max(1, len(ledger.steps))
     started = recorder.started_unix_s
     last = ledger.steps[-1].at_unix_s if ledger.steps else started
@@ -162,7 +159,10 @@ def _table(plan: LocalRunPlan, summary: dict[str, Any]) -> Table:
             row(kind.replace("_", "-"), _migrations(m))
     recovery = summary["recovery_seconds"]
     if recovery["count"]:
-        row("recovery", f"p50 {recovery['p50']:.2f} s, max {recovery['max']:.2f} s after a sudden loss")
+        row(
+            "recovery",
+            f"p50 {recovery['p50']:.2f} s, max {recovery['max']:.2f} s after a sudden loss",
+        )
     row("steps replayed", summary["steps_replayed"])
     row("samples/s", summary["samples_per_second"])
     row("bit-identical", _identical(plan, summary))

@@ -107,4 +107,6 @@ def _prepare_folder(out: Path) -> None:
         (out / MARKER).write_text("made by parcae local; emptied by the next run\n")
     except OSError as error:
         detail = error.strerror or os.strerror(error.errno or 0)
-        raise InputError(f"--out: {out} cannot be written: {detail}; name another folder") from error
+        raise InputError(
+            f"--out: {out} cannot be written: {detail}; name another folder"
+        ) from error

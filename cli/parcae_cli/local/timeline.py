@@ -131,8 +131,14 @@ def _draw_loss(axis: Any, steps: Sequence[CommittedStep], times: Sequence[float]
     if known:
         axis.plot([t for t, _ in known], [v for _, v in known], color=_PURPLE, linewidth=1.2)
         axis.annotate(
-            f"{known[-1][1]:.3f}", known[-1], xytext=(4, 0), textcoords="offset points",
-            fontsize=9, color=_PURPLE, va="center", annotation_clip=False,
+            f"{known[-1][1]:.3f}",
+            known[-1],
+            xytext=(4, 0),
+            textcoords="offset points",
+            fontsize=9,
+            color=_PURPLE,
+            va="center",
+            annotation_clip=False,
         )
     axis.set_ylabel("loss", color=_INK)
 

@@ -32,7 +32,8 @@ def finalize(question: Question, model_file: Path) -> Digests | None:
 
     Returns None when the run's last step has no complete state on disk.
     """
-    return _in_fork(_finalize, (question, model_file), lambda done, total: None)
+    result: Digests | None = _in_fork(_finalize, (question, model_file), lambda done, total: None)
+    return result
 
 
 def verify(question: Question, progress: Callable[[int, int], None]) -> Verification:
@@ -106,10 +107,10 @@ def _finalize(
 
 def _verify(question: Question, progress: Callable[[int, int], None]) -> Verification:
     import torch
+    from safetensors.torch import load_file
 
     from parcae_agent.checkpoint import complete_steps, layer_file
     from parcae_agent.reference import Reference
-    from safetensors.torch import load_file
 
     started = time.monotonic()
     training, _ = _prepare(question)

@@ -175,7 +175,9 @@ class LiveView:
             Text(_spark(self._losses), style="green"),
         )
         table.add_row(
-            Text.assemble(("revision ", "dim"), str(frame.revision), ("  step ", "dim"), str(frame.step)),
+            Text.assemble(
+                ("revision ", "dim"), str(frame.revision), ("  step ", "dim"), str(frame.step)
+            ),
             Text.assemble(("samples/s ", "dim"), (speed, "bold yellow")),
             Text(_spark(self._speeds), style="yellow"),
         )

@@ -1,0 +1,21 @@
+"""Says loudly what the suite leaves out on this machine. Run by ``make test`` before pytest."""
+
+import importlib.util
+import sys
+
+
+def main() -> None:
+    missing = []
+    if importlib.util.find_spec("torch") is not None:
+        import torch
+
+        if not torch.cuda.is_available():
+            missing.append("gpu: no CUDA device; NCCL paths are not tested here")
+    if sys.platform != "linux":
+        missing.append("processes: needs Linux (/proc, parent-death signals)")
+    for line in missing:
+        print(f"LEFT OUT  {line}")
+
+
+if __name__ == "__main__":
+    main()
