@@ -52,3 +52,13 @@ def test_no_source_file_is_long() -> None:
     lengths = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in files}
     assert files
     assert {name: n for name, n in lengths.items() if n > 400} == {}
+
+
+def test_readme_shows_the_example_as_it_is() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for name in ("gpt.py", "job.yaml"):
+        assert (ROOT / "examples" / "gpt" / name).read_text().rstrip() in readme, name
+
+
+def test_example_is_forty_lines() -> None:
+    assert len((ROOT / "examples" / "gpt" / "gpt.py").read_text().splitlines()) <= 40

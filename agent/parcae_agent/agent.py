@@ -19,19 +19,20 @@ def run_agent(
     and the client of the board has several.
     """
     incarnation = new_incarnation(config.pod)
-    worker = start_worker(
-        WorkerConfig(
-            worker=worker_id(incarnation),
-            spec=config.spec,
-            address=config.address,
-            search_path=config.search_path,
-            ledger=config.ledger,
-            checkpoints=config.checkpoints,
-            probe=config.probe,
-        )
+    settings = WorkerConfig(
+        worker=worker_id(incarnation),
+        spec=config.spec,
+        address=config.address,
+        search_path=config.search_path,
+        ledger=config.ledger,
+        checkpoints=config.checkpoints,
+        device=config.device,
+        probe=config.probe,
     )
+    worker = start_worker(settings)
     try:
         with EtcdClient(config.endpoints) as client:
-            return Supervisor(config, incarnation, worker, client).run()
+            supervisor = Supervisor(config, incarnation, worker, client, settings.error_file)
+            return supervisor.run()
     finally:
         worker.kill()

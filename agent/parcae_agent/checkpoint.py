@@ -11,12 +11,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from parcae_agent.layer_state import LayerState
@@ -61,9 +64,12 @@ def write(folder: Path, step: int, states: States) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
             continue  # the state after a given step is always the same
-        part = path.with_name(f".{path.name}.{os.getpid()}")
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
-            save_file({"state": flat.contiguous()}, part)
+            with part.open("wb") as file:
+                file.write(save({"state": flat.contiguous()}))
+                file.flush()
+                os.fsync(file.fileno())  # or a lost host leaves an empty file of the final name
             os.replace(part, path)
         finally:
             part.unlink(missing_ok=True)
@@ -84,11 +90,17 @@ def restore(folder: Path, step: int, layer: LayerState) -> None:
     """Fill a layer's state from a checkpoint.
 
     Raises:
-        InputError: the file does not fit the layer: the user's code has changed.
+        InputError: the file is damaged, or does not fit the layer: the user's code has changed.
         OSError: it cannot be read.
     """
     path = layer_file(folder, step, layer.index)
-    saved = load_file(path)["state"]
+    try:
+        saved = load_file(path)["state"]
+    except (SafetensorError, KeyError) as error:
+        raise InputError(
+            f"checkpoint {path}: is damaged ({error}); delete {path.parent} so that an older one "
+            "is used"
+        ) from error
     layer.allocate()
     if saved.shape != layer.flat.shape or saved.dtype != layer.flat.dtype:
         raise InputError(
@@ -116,4 +128,5 @@ def digests(states: Sequence[Tensor]) -> tuple[str, str]:
 
 
 def _bytes(tensor: Tensor) -> memoryview:
-    return memoryview(tensor.contiguous().view(torch.uint8).numpy()).cast("B")
+    array: Any = tensor.contiguous().view(torch.uint8).numpy()
+    return memoryview(array).cast("B")

@@ -7,7 +7,7 @@ them, so that the committed step *is* the sample ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils.data import default_collate
 
 from parcae_agent.randomness import key
+from parcae_api.errors import InputError
 
 
 class Samples(Protocol):
@@ -44,10 +45,13 @@ class SampleOrder:
 
     def indices(self, positions: range) -> list[int]:
         """Data set indices at those stream positions; a range may cross epochs."""
-        found = []
-        for position in positions:
-            epoch, offset = divmod(position, self._size)
-            found.append(int(self._permutation(epoch)[offset]))
+        found: list[int] = []
+        start = positions.start
+        while start < positions.stop:
+            epoch, offset = divmod(start, self._size)
+            stop = min(positions.stop, (epoch + 1) * self._size)
+            found += self._permutation(epoch)[offset : offset + stop - start].tolist()
+            start = stop
         return found
 
 
@@ -61,7 +65,7 @@ class Batches:
         seed: int,
         micro_batch: int,
         num_micro_batches: int,
-        collate: Callable[[Sequence[Any]], Any] = default_collate,
+        collate: Callable[[list[Any]], Any] = default_collate,
     ) -> None:
         self._samples = samples
         self._order = SampleOrder(len(samples), seed)
@@ -75,7 +79,23 @@ class Batches:
         return range(start, start + self._micro_batch)
 
     def load(self, step: int, micro_batch: int) -> tuple[Tensor, Tensor]:
-        """Input and target of a micro-batch, each with a leading axis of samples."""
+        """Input and target of a micro-batch, each with a leading axis of samples.
+
+        Raises:
+            InputError: that is not what the data set's samples make.
+        """
         indices = self._order.indices(self.positions(step, micro_batch))
-        inputs, targets = self._collate([self._samples[i] for i in indices])
-        return inputs, targets
+        batch = self._collate([self._samples[i] for i in indices])
+        is_pair = isinstance(batch, tuple | list) and len(batch) == 2
+        if not is_pair or not all(isinstance(part, Tensor) for part in batch):
+            raise InputError(
+                f"Training.data: samples collate to {_outline(batch)}; let every sample be a pair "
+                "(input, target) of tensors or numbers, or give a collate that makes one"
+            )
+        return batch[0], batch[1]
+
+
+def _outline(batch: object) -> str:
+    if isinstance(batch, tuple | list):
+        return f"{type(batch).__name__} of {', '.join(type(part).__name__ for part in batch)}"
+    return type(batch).__name__

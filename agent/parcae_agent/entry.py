@@ -10,6 +10,7 @@ import sys
 import time
 
 import torch
+from torch.distributed.elastic.multiprocessing.errors import record
 
 from parcae_agent.link import Link, UserFailed
 from parcae_agent.settings import ExitCode, WorkerConfig
@@ -26,7 +27,15 @@ def run_worker(config: WorkerConfig, end: socket.socket) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _configure_torch(config)
-    link = Link(end)
+    # Where torch's `record` writes what ends this process against our will.
+    os.environ["TORCHELASTIC_ERROR_FILE"] = str(config.error_file)
+    code = _serve(config, Link(end))
+    return ExitCode.DONE if code is None else code
+
+
+@record
+def _serve(config: WorkerConfig, link: Link) -> int:
+    """Run; what is neither the user's fault nor a lost peer's goes into the error file."""
     worker: Worker | None = None
     try:
         with user_code("the module of the entrypoint"):
@@ -34,6 +43,8 @@ def run_worker(config: WorkerConfig, end: socket.socket) -> int:
         worker = Worker(config, link, training)
         worker.run()
     except (InputError, TrainingFailed) as error:
+        if worker is not None:
+            worker.stop_listening()
         details = error.details if isinstance(error, UserCodeFailed) else ""
         link.send(
             UserFailed(
@@ -57,6 +68,8 @@ def run_worker(config: WorkerConfig, end: socket.socket) -> int:
 def _configure_torch(config: WorkerConfig) -> None:
     """Pin what decides the bits: threads; and keep gloo on the right interface."""
     torch.set_num_threads(config.spec.threads_per_worker)
+    if config.device.startswith("cuda"):
+        torch.cuda.set_device(config.device)
     if config.address.startswith("127."):
         os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     # A broken epoch is ours to handle: NCCL must not end the process.

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from parcae_agent.layer_state import LayerState
+from parcae_agent.layer_state import LayerState, common_dtype
 from parcae_agent.tree import Node, TreeSum
+from parcae_api.errors import InputError
 from parcae_api.job import Reduction
 
 
@@ -34,6 +35,8 @@ class StageGradients:
         for layer in layers:
             self._starts += [base + span.start for span in layer.spans]
             base += layer.numel
+        self.dtype = common_dtype(layers)
+        """Of the flat gradient."""
         self._gaps = _gaps(layers)
         self.numel = base
         """Elements of the stage's flat gradient: the layers' rows one after the other."""
@@ -50,9 +53,7 @@ class StageGradients:
 
     def take(self, micro_batch: int) -> None:
         """Take the gradients that the backward of ``micro_batch`` just left in the parameters."""
-        grads = [
-            torch.zeros_like(p) if p.grad is None else p.grad.contiguous() for p in self._parameters
-        ]
+        grads = [_dense(p) for p in self._parameters]
         for parameter in self._parameters:
             parameter.grad = None
         if self._reduction is Reduction.EXACT or not self.micro_batches:
@@ -73,6 +74,18 @@ class StageGradients:
                 row[start:stop].zero_()  # the optimizer used this memory in the last step
             for start, grad in zip(self._starts, grads, strict=True):
                 row[start : start + grad.numel()].copy_(grad.view(-1))
+
+
+def _dense(parameter: nn.Parameter) -> Tensor:
+    grad = parameter.grad
+    if grad is None:
+        return torch.zeros_like(parameter)
+    if grad.layout is not torch.strided:
+        raise InputError(
+            f"Training.layers: a parameter of shape {tuple(parameter.shape)} has gradients of "
+            f"layout {grad.layout}; use dense ones (sparse=False)"
+        )
+    return grad.contiguous()
 
 
 def _gaps(layers: Sequence[LayerState]) -> list[tuple[int, int]]:

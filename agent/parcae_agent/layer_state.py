@@ -8,7 +8,7 @@ stay zero through any element-wise update.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from parcae_agent.optimizers import Optimizer
 from parcae_agent.randomness import key, seeded
 from parcae_agent.training import Layer, Training
+from parcae_agent.user_code import user_code
 from parcae_api.errors import InputError
 
 _ALIGNMENT_BYTES = 64
@@ -123,7 +124,7 @@ class LayerState:
 def build_layer(training: Training, index: int, seed: int, device: torch.device) -> LayerState:
     """Build a layer's module with its own seed; no state is allocated yet."""
     layer = training.layers[index]
-    with seeded(key("layer", seed, index), device):
+    with user_code(f"build() of layer {layer.name!r}"), seeded(key("layer", seed, index), device):
         module = layer.build()
     if not isinstance(module, nn.Module):
         raise InputError(
@@ -133,10 +134,7 @@ def build_layer(training: Training, index: int, seed: int, device: torch.device)
     module.to(device)
     module.train()
     _adopt_ties(training, layer, module, seed, device)
-    state = LayerState(index, module, training.optimizer, device)
-    for own in layer.ties:
-        state.span(own)
-    return state
+    return LayerState(index, module, training.optimizer, device)
 
 
 def _adopt_ties(
@@ -146,15 +144,8 @@ def _adopt_ties(
     for own, target in layer.ties.items():
         source_name, _, parameter = target.partition(".")
         source = build_layer(training, training.layer_index(source_name), seed, device)
-        mine = dict(module.named_parameters()).get(own)
-        theirs = dict(source.module.named_parameters()).get(parameter)
-        if mine is None or theirs is None or mine.shape != theirs.shape:
-            raise InputError(
-                f"Training.layers: {layer.name}.{own} cannot be tied to {target}: one of them "
-                "does not exist, or their shapes differ"
-            )
         with torch.no_grad():
-            mine.copy_(theirs)
+            module.get_parameter(own).copy_(source.module.get_parameter(parameter))
 
 
 def _dtype(module: nn.Module, parameters: list[nn.Parameter]) -> torch.dtype:
@@ -166,6 +157,11 @@ def _dtype(module: nn.Module, parameters: list[nn.Parameter]) -> torch.dtype:
             "dtype, and torch.autocast in forward for mixed precision"
         )
     return dtypes.pop() if dtypes else torch.float32
+
+
+def common_dtype(layers: Sequence[LayerState]) -> torch.dtype:
+    """The dtype of all parameters of these layers; float32 where there is none."""
+    return next((layer.dtype for layer in layers if layer.numel), torch.float32)
 
 
 def _aligned(numel: int, dtype: torch.dtype) -> int:

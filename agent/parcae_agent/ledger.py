@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from parcae_api.errors import InputError
+from parcae_api.errors import InputError, TrainingFailed
 from parcae_api.model import Contract
 
 
@@ -71,23 +71,40 @@ _LINE: TypeAdapter[Line] = TypeAdapter(Line)
 
 
 class Journal:
-    """A worker's own part of the ledger."""
+    """A worker's own part of the ledger.
+
+    Raises:
+        TrainingFailed: the folder cannot be written.
+    """
 
     def __init__(self, folder: Path, worker: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._fd = os.open(
-            folder / f"{worker.replace('/', '.')}.jsonl",
-            os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC,
-            0o644,
-        )
+        self._path = folder / f"{worker.replace('/', '.')}.jsonl"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            self._fd = os.open(self._path, flags, 0o644)
+        except OSError as error:
+            raise self._failure(error) from error
 
     def write(self, line: JobLine | EpochLine | ReduceLine | CommitLine) -> None:
-        """Append one line, whole or (if the disk is full) not at all.
+        """Append one line.
 
         Raises:
-            OSError: the disk is full or gone.
+            TrainingFailed: the disk is full or gone. A part of the line may be there.
         """
-        os.write(self._fd, line.to_json() + b"\n")
+        raw = line.to_json() + b"\n"
+        try:
+            while raw:
+                raw = raw[os.write(self._fd, raw) :]
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: OSError) -> TrainingFailed:
+        # Without its ledger nobody could say what a run has computed: it must not go on.
+        return TrainingFailed(
+            f"the ledger {self._path} cannot be written: {error.strerror}; free space or name "
+            "another folder"
+        )
 
     def close(self) -> None:
         """Close the file."""

@@ -6,6 +6,7 @@ here, it is decided that news breaks the running epoch instead of waiting for a 
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from collections.abc import Callable
 from parcae_agent.breaker import EpochGuard
 from parcae_agent.link import Link, MeetingPlace, Ping, PlanNews, Pong, Quit
 from parcae_api.plan import Plan, Rendezvous
+
+_log = logging.getLogger(__name__)
 
 
 class Mailbox:
@@ -45,18 +48,23 @@ class Mailbox:
         """Where a revision meets; None when a newer plan comes first, or on quit."""
 
         def settled() -> bool:
-            return self._quit or revision in self._places or self.newest_revision > revision
+            return revision in self._places or self.is_over(revision)
 
         with self._condition:
             self._condition.wait_for(settled)
             return self._places.get(revision)
 
+    def is_over(self, revision: int) -> bool:
+        """Whether nobody needs a revision to form any more."""
+        return self._quit or self.newest_revision > revision
+
     def forming(self, revision: int) -> None:
         """A revision begins to form: from now on any newer plan breaks it."""
         with self._condition:
             self._forming = True
-        if self.newest_revision > revision:
-            self._guard.trip(older_than=self.newest_revision)
+            self._places = {r: place for r, place in self._places.items() if r >= revision}
+        if self.is_over(revision):
+            self._guard.trip(older_than=revision + 1)
 
     def formed(self) -> None:
         """It has formed: from now on only sudden news breaks it."""
@@ -64,6 +72,22 @@ class Mailbox:
             self._forming = False
 
     def _read(self) -> None:
+        """Serve until the supervisor is gone or cannot be understood.
+
+        With it the board is gone: nobody could ever tell this worker anything again, and its
+        peers must see its connections close.
+        """
+        try:
+            self._serve()
+        except Exception:
+            _log.exception("the supervisor's news cannot be read")
+        self._on_orphaned()
+
+    def close(self) -> None:
+        """The worker ends by itself, with an exit code of its own."""
+        self._on_orphaned = lambda: None
+
+    def _serve(self) -> None:
         for message in self._link.messages():
             match message:
                 case PlanNews(plan=plan):
@@ -79,9 +103,6 @@ class Mailbox:
                         self._quit = True
                         self._condition.notify_all()
                     self._guard.trip(older_than=2**62)
-        # The supervisor is gone, and with it the board: nobody could ever tell this worker
-        # anything again, and its peers must see its connections close.
-        self._on_orphaned()
 
     def _accept(self, plan: Plan) -> None:
         with self._condition:

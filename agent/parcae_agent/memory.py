@@ -94,11 +94,14 @@ class Memory:
         self.pending = None
         self.commit_scale = None
 
-    def form(self, plan: Plan, layers: range) -> None:
-        """The epoch has formed: everyone has what it needs, so drop all other layers."""
+    def form(self, plan: Plan) -> None:
+        """The epoch has formed: what was thrown away until now is reported with it."""
         self.formed = plan
         self.reached = self.applied
         self.attempting = False
+
+    def retain(self, layers: range) -> None:
+        """Drop the state of all other layers."""
         self.skeletons.update({k: v for k, v in self.layers.items() if k not in layers})
         self.layers = {index: self.layers[index] for index in layers}
         self._trim_skeletons()

@@ -51,7 +51,7 @@ class Reference:
             collate=training.collate,
         )
         gradients = StageGradients(self.layers, Reduction.EXACT)
-        rows = torch.zeros(training.num_micro_batches, gradients.numel)
+        rows = torch.zeros(training.num_micro_batches, gradients.numel, dtype=gradients.dtype)
         ties = tie_groups(training)
         for step in range(steps):
             losses = [self._micro_batch(batches, gradients, step, m) for m in self._all]

@@ -16,10 +16,11 @@ _log = logging.getLogger(__name__)
 class Saver:
     """Checkpoints of one worker's layers."""
 
-    def __init__(self, folder: Path | None, every_steps: int) -> None:
-        """With no folder nothing is ever written."""
+    def __init__(self, folder: Path | None, every_steps: int, num_layers: int) -> None:
+        """With no folder nothing is ever written; ``num_layers`` is the whole model's."""
         self._folder = folder
         self._every_steps = every_steps
+        self._num_layers = num_layers
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="parcae-saver")
         self._writing: Future[None] | None = None
 
@@ -44,12 +45,13 @@ class Saver:
         if self._folder is None:
             return
         states = checkpoint.snapshot(list(memory.layers.values()))
+        write = self._executor.submit(checkpoint.write, self._folder, memory.applied, states)
         try:
-            checkpoint.write(self._folder, memory.applied, states)
+            write.result()  # on the one thread that writes: after the write that may be running
         except OSError as error:
             raise TrainingFailed(
                 f"the state of step {memory.applied} cannot be written to {self._folder}: "
-                f"{error.strerror}; free space or name another folder"
+                f"{error.strerror or error}; free space or name another folder"
             ) from error
 
     def close(self) -> None:
@@ -59,6 +61,7 @@ class Saver:
     def _write(self, folder: Path, step: int, states: checkpoint.States) -> None:
         try:
             checkpoint.write(folder, step, states)
+            checkpoint.prune(folder, self._num_layers)
         except Exception as error:
             # Training is worth more than a checkpoint: the last complete one stays.
             _log.warning("checkpoint of step %d was not written: %s", step, error)

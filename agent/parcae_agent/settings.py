@@ -40,8 +40,14 @@ class WorkerConfig(Contract):
     ledger: Path
     checkpoints: Path | None
     device: str = "cpu"
+    """``cpu``, or ``cuda:<index>``."""
     probe: Annotated[Callable[[str, int], None], Field(exclude=True)] = no_probe
     """Where tests script failures; it does not travel as JSON."""
+
+    @property
+    def error_file(self) -> Path:
+        """Where the worker leaves word of what ended it against its will."""
+        return self.ledger / f"{self.worker.replace('/', '.')}.error.json"
 
 
 class AgentConfig(Contract):
@@ -65,6 +71,7 @@ class AgentConfig(Contract):
     search_path: str | None = None
     ledger: Path
     checkpoints: Path | None = None
+    device: str = "cpu"
     probe: Annotated[Callable[[str, int], None], Field(exclude=True)] = no_probe
     """Where tests script failures; it does not travel as JSON."""
 

@@ -22,16 +22,26 @@ from parcae_agent.probe import Probe
 from parcae_agent.randomness import mix, seed_generators
 from parcae_agent.shapes import Boundary
 from parcae_agent.user_code import user_code
+from parcae_agent.wire import Wire
+from parcae_api.errors import InputError
 
 
 class LayerRun(nn.Module):
     """The layers of one stage in order, each drawing from its own seed."""
 
-    def __init__(self, layers: Sequence[LayerState], names: Sequence[str], base: int) -> None:
+    def __init__(
+        self,
+        layers: Sequence[LayerState],
+        names: Sequence[str],
+        boundaries: Sequence[Boundary],
+        base: int,
+    ) -> None:
+        """``boundaries`` are the first layer's input and every layer's output."""
         super().__init__()
         self.layers = nn.ModuleList([layer.module for layer in layers])
         self._indices = [layer.index for layer in layers]
         self._names = names
+        self._outputs = boundaries[1:]
         self._base = base
         self._step = 0
         self._micro_batch = 0
@@ -48,15 +58,39 @@ class LayerRun(nn.Module):
         self._micro_batch = micro_batch
 
     def forward(self, value: Tensor) -> Tensor:
-        """Run all layers on one micro-batch."""
+        """Run all layers on one micro-batch.
+
+        A cut between two layers must not show. So what arrives from another stage may be changed
+        in place, like the output of a layer here; and what leaves takes part in the backward
+        even if no layer up to here is trained.
+        """
+        if value.requires_grad:
+            value = value.clone()
         for position, layer in enumerate(self.layers):
             started = time.perf_counter()
             seed = mix(self._base, self._step, self._micro_batch, self._indices[position])
             seed_generators(seed, value.device)
             with user_code(f"layer {self._names[position]!r}"):
                 value = layer(value)
+            self._check(position, value)
             self.seconds[position] += time.perf_counter() - started
-        return value
+        return value if value.requires_grad else value.detach().requires_grad_()
+
+    def _check(self, position: int, value: object) -> None:
+        """Refuse another shape than the survey's: the next stage's buffers have that one."""
+        expected = self._outputs[position]
+        if isinstance(value, Tensor):
+            if value.shape == expected.shape and value.dtype == expected.dtype:
+                return
+            value = Boundary.of(value)
+        raise InputError(
+            f"Training.layers: {self._names[position]!r} returned {_outline(value)} in step "
+            f"{self._step}, but {expected} at first; let forward always return the same"
+        )
+
+
+def _outline(value: object) -> str:
+    return str(value) if isinstance(value, Boundary) else type(value).__name__
 
 
 class ParcaeStage(PipelineStage):
@@ -70,24 +104,25 @@ class ParcaeStage(PipelineStage):
         *,
         stage: int,
         num_stages: int,
-        boundaries: tuple[Boundary, Boundary],
+        boundaries: Sequence[Boundary],
         device: torch.device,
         group: dist.ProcessGroup,
+        wire: Wire,
         probe: Probe,
     ) -> None:
-        before, after = boundaries
         super().__init__(
             run,
             stage,
             num_stages,
             device,
-            input_args=before.meta(),
-            output_args=after.meta(),
+            input_args=boundaries[0].meta(),
+            output_args=boundaries[-1].meta(),
             group=group,
         )
         self._run = run
         self._gradients = gradients
         self._micro_batches = micro_batches
+        self._wire = wire
         self._probe = probe
         self.step = 0
         self.backward_seconds = 0.0
@@ -104,6 +139,22 @@ class ParcaeStage(PipelineStage):
         started = time.perf_counter()
         with user_code(f"the backward of stage {self.stage_index}"):
             super().backward_one_chunk(bwd_chunk_id, *args, **kwargs)
-        self._gradients.take(self._micro_batches[bwd_chunk_id])
+            self._gradients.take(self._micro_batches[bwd_chunk_id])
         self.backward_seconds += time.perf_counter() - started
         self._probe("backward", self.step)
+
+    def get_fwd_recv_ops(self, fwd_chunk_id: int) -> list[dist.P2POp]:
+        """See ``Wire.watched``; so do the three below."""
+        return self._wire.watched(super().get_fwd_recv_ops(fwd_chunk_id))
+
+    def get_bwd_recv_ops(self, bwd_chunk_id: int) -> list[dist.P2POp]:
+        """Gradients of the outputs."""
+        return self._wire.watched(super().get_bwd_recv_ops(bwd_chunk_id))
+
+    def get_fwd_send_ops(self, fwd_chunk_id: int) -> list[dist.P2POp]:
+        """Outputs."""
+        return self._wire.watched(super().get_fwd_send_ops(fwd_chunk_id))
+
+    def get_bwd_send_ops(self, bwd_chunk_id: int) -> list[dist.P2POp]:
+        """Gradients of the inputs."""
+        return self._wire.watched(super().get_bwd_send_ops(bwd_chunk_id))

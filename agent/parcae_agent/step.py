@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe
 from torch.distributed.pipelining.schedules import PipelineScheduleSingle
@@ -25,13 +24,14 @@ from parcae_agent.memory import Memory, Pending
 from parcae_agent.probe import Probe
 from parcae_agent.randomness import key
 from parcae_agent.reduction import make_reducer
-from parcae_agent.shapes import Survey
+from parcae_agent.shapes import Boundary, Survey
 from parcae_agent.stage import LayerRun, ParcaeStage
 from parcae_agent.ties import TiedGradients, counted_once, tie_groups
 from parcae_agent.training import Training
 from parcae_agent.user_code import user_code
 from parcae_agent.vote import Ballot, Outcome
-from parcae_api.errors import TrainingFailed
+from parcae_agent.wire import Wire
+from parcae_api.errors import InputError, TrainingFailed
 from parcae_api.job import Reduction
 
 
@@ -47,6 +47,7 @@ class StepContext:
     reduction: Reduction
     seed: int
     device: torch.device
+    wire: Wire
     probe: Probe
     newest_revision: Callable[[], int]
     """The newest plan's revision this worker knows of."""
@@ -75,13 +76,14 @@ class StepRunner:
             micro_batches=[layout.micro_batch_range(d) for d in range(layout.configuration.data)],
             replica=cell.replica,
             numel=self._gradients.numel,
-            dtype=self._layers[0].dtype,
+            dtype=self._gradients.dtype,
             device=context.device,
             group=formed.groups.replicas,
+            wire=context.wire,
         )
         ties = tie_groups(context.training)
         self._ties = TiedGradients(
-            ties, layout, cell.stage, context.memory.layers, formed.groups.pipeline
+            ties, layout, cell.stage, context.memory.layers, formed.groups.pipeline, context.wire
         )
         self._counted = {layer.index: counted_once(ties, layer) for layer in self._layers}
         self._ballot = Ballot(
@@ -95,17 +97,18 @@ class StepRunner:
         layout, stage = formed.plan.layout, formed.cell.stage
         indices = layout.layers(stage)
         names = [context.training.layers[k].name for k in indices]
-        self._run = LayerRun(self._layers, names, key("forward", context.seed))
-        boundaries = context.survey.boundaries
+        boundaries = context.survey.boundaries[indices.start : indices.stop + 1]
+        self._run = LayerRun(self._layers, names, boundaries, key("forward", context.seed))
         return ParcaeStage(
             self._run,
             self._gradients,
             self._micro_batches,
             stage=stage,
             num_stages=layout.configuration.pipeline,
-            boundaries=(boundaries[indices.start], boundaries[indices.stop]),
+            boundaries=boundaries,
             device=context.device,
             group=self._groups.pipeline,
+            wire=context.wire,
             probe=context.probe,
         )
 
@@ -149,8 +152,7 @@ class StepRunner:
         stage = self._stage
         inputs = targets = None
         if stage.is_first or stage.is_last:
-            with user_code("the data set"):
-                loaded = [self._context.batches.load(step, m) for m in self._micro_batches]
+            loaded = [self._load(step, m) for m in self._micro_batches]
             device = self._context.device
             if stage.is_first:
                 inputs = [(x.to(device),) for x, _ in loaded]
@@ -165,12 +167,27 @@ class StepRunner:
         )
         return losses
 
+    def _load(self, step: int, micro_batch: int) -> tuple[Tensor, Tensor]:
+        with user_code("the data set"):
+            inputs, targets = self._context.batches.load(step, micro_batch)
+        expected = self._context.survey.boundaries[0]
+        if Boundary.of(inputs) != expected:
+            raise InputError(
+                f"Training.data: the input of step {step} is {Boundary.of(inputs)}, but "
+                f"{expected} at first; let all micro-batches have one shape"
+            )
+        return inputs, targets
+
     def _loss(self, output: Tensor, target: Tensor) -> Tensor:
         with user_code("the loss"):
             loss = self._context.training.loss(output, target)
-            if loss.ndim:
-                raise ValueError(f"it returned shape {tuple(loss.shape)}; return a scalar")
-            return loss
+        if not isinstance(loss, Tensor) or loss.ndim:
+            got = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+            raise InputError(
+                f"Training.loss: returned {got}; return the mean over the micro-batch's samples, "
+                "a tensor without axes"
+            )
+        return loss
 
     def _reduce(self) -> dict[int, Tensor]:
         """The mean gradient over the global batch, by layer."""
@@ -196,7 +213,7 @@ class StepRunner:
         if self._context.newest_revision() > self._revision:
             ballot.saw_newer_plan()
         self._context.probe("vote", self._context.memory.applied)
-        return ballot.cast(self._groups.grid)
+        return ballot.cast(self._groups.grid, self._context.wire)
 
     def _seconds(self) -> list[float]:
         """Forward and backward of each layer per micro-batch, this replica's share."""
@@ -238,9 +255,3 @@ def _schedule(
     """1F1B; GPipe where a pipeline has fewer micro-batches than stages."""
     kind = Schedule1F1B if num_micro_batches >= stage.num_stages else ScheduleGPipe
     return kind(stage, n_microbatches=num_micro_batches, loss_fn=loss, scale_grads=False)
-
-
-def destroy_groups() -> None:
-    """Leave the epoch's process groups; whatever state they are in."""
-    if dist.is_initialized():
-        dist.destroy_process_group()

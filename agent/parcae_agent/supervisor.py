@@ -7,6 +7,7 @@ what replaces it is a new incarnation.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import queue
@@ -16,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from parcae_agent.launch import WorkerProcess
 from parcae_agent.link import (
@@ -85,10 +87,13 @@ class Supervisor:
         incarnation: str,
         worker: WorkerProcess,
         client: EtcdClient,
+        error_file: Path,
     ) -> None:
+        """``error_file`` is where the worker leaves word when it ends against its will."""
         self._config = config
         self._incarnation = incarnation
         self._process = worker
+        self._error_file = error_file
         self._worker_id = worker_id(incarnation)
         self._board = JobBoard(client, config.namespace, config.job)
         self._seat = Seat(client, self._board, config.lease_seconds)
@@ -250,6 +255,8 @@ class Supervisor:
 
     def _end(self, exit_code: int) -> ExitCode:
         known = self._known
+        if exit_code > 0 and known.failure is None and not known.quitting:
+            self._report_crash(exit_code)
         if known.failure is not None:
             self._outbox.flush(_FLUSH_SECONDS)
         self._outbox.close()
@@ -260,6 +267,26 @@ class Supervisor:
             return ExitCode.DONE
         _log.warning("the worker ended with exit code %d", exit_code)
         return ExitCode.WORKER_LOST
+
+    def _last_words(self) -> str:
+        """What torch's ``record`` wrote down, if the worker came as far as that."""
+        try:
+            report = json.loads(self._error_file.read_text(encoding="utf-8"))
+            return str(report["message"]["message"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return "what it printed says why"
+
+    def _report_crash(self, exit_code: int) -> None:
+        """The worker ended by itself: its successors would, too. A lost instance is a signal's."""
+        failure = Failed(
+            at_unix_s=time.time(),
+            worker=self._worker_id,
+            step=self._known.worker.holding.step if self._known.worker.holding else None,
+            message=f"the worker of {self._config.pod} ended by itself with exit code {exit_code}: "
+            f"{self._last_words()}",
+        )
+        self._known.failure = failure
+        self._outbox.append(lambda: self._board.put_failure(failure))
 
 
 def new_incarnation(pod: str) -> str:

@@ -6,7 +6,7 @@ it the bits, never depend on where a stage ends.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -105,7 +105,7 @@ class TiedGradients:
         self._wire.exchange(operations)
         return parts
 
-    def _op(self, kind: object, part: Tensor, stage: int) -> dist.P2POp:
+    def _op(self, kind: Callable[..., dist.Work | None], part: Tensor, stage: int) -> dist.P2POp:
         return dist.P2POp(kind, part, group=self._group, group_peer=stage)
 
 

@@ -44,7 +44,8 @@ class Training:
 
     Raises:
         InputError: a size is not positive, ``micro_batch`` does not divide ``global_batch``, a
-            layer's name is used twice, or a tie points to no earlier layer.
+            layer's name is used twice, a tie points to no earlier layer, or something is of the
+            wrong kind (an optimizer of torch's, say).
     """
 
     layers: Sequence[Layer]
@@ -59,9 +60,10 @@ class Training:
     steps: int
     clip_norm: float | None = None
     """Largest global norm of the gradient, None for no clipping."""
-    collate: Callable[[Sequence[Any]], Any] = default_collate
+    collate: Callable[[list[Any]], Any] = default_collate
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         for name in ("global_batch", "micro_batch", "steps"):
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
@@ -78,6 +80,27 @@ class Training:
         if len(self.data) < 1:
             raise InputError("Training.data: holds no sample; give at least one")
         self._check_names()
+
+    def _check_kinds(self) -> None:
+        for layer in self.layers:
+            if not isinstance(layer, Layer):
+                raise InputError(
+                    f"Training.layers: holds {_kind(layer)}; wrap what builds it in a "
+                    "parcae_agent.Layer"
+                )
+        if not isinstance(self.optimizer, Optimizer):
+            raise InputError(
+                f"Training.optimizer: is {_kind(self.optimizer)}; give one of parcae_agent's "
+                "(AdamW, Adam, SGD) or your own subclass of its Optimizer"
+            )
+        if not callable(self.loss):
+            raise InputError(
+                f"Training.loss: is {_kind(self.loss)}; give a function of (output, target)"
+            )
+        if not (hasattr(self.data, "__len__") and hasattr(self.data, "__getitem__")):
+            raise InputError(
+                f"Training.data: is {_kind(self.data)}; give a data set with len() and [index]"
+            )
 
     def _check_names(self) -> None:
         seen: set[str] = set()
@@ -105,6 +128,10 @@ class Training:
         return next(i for i, layer in enumerate(self.layers) if layer.name == name)
 
 
+def _kind(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
 def load_training(entrypoint: Entrypoint, *, search_path: str | None = None) -> Training:
     """Import the user's function, call it, and check what it returns.
 
@@ -123,7 +150,7 @@ def load_training(entrypoint: Entrypoint, *, search_path: str | None = None) -> 
     try:
         module = importlib.import_module(entrypoint.module)
     except ModuleNotFoundError as error:
-        if error.name is None or not entrypoint.module.startswith(error.name):
+        if error.name is None or not f"{entrypoint.module}.".startswith(f"{error.name}."):
             raise  # an import inside the user's module failed: that traceback tells more
         raise InputError(
             f"{where}: there is no module {entrypoint.module!r} in {search_path or 'the image'}; "

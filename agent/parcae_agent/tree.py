@@ -18,27 +18,27 @@ class Node(NamedTuple):
     """A complete subtree."""
 
     level: int
-    index: int
+    position: int
 
     @property
     def start(self) -> int:
         """First leaf below."""
-        return self.index << self.level
+        return self.position << self.level
 
     @property
     def stop(self) -> int:
         """One past its last leaf."""
-        return (self.index + 1) << self.level
+        return (self.position + 1) << self.level
 
     @property
     def sibling(self) -> Node:
         """The other child of its parent."""
-        return Node(self.level, self.index ^ 1)
+        return Node(self.level, self.position ^ 1)
 
     @property
     def parent(self) -> Node:
         """The node above."""
-        return Node(self.level + 1, self.index >> 1)
+        return Node(self.level + 1, self.position >> 1)
 
 
 class TreeSum(Generic[T]):
@@ -58,7 +58,7 @@ class TreeSum(Generic[T]):
         if any(held.start < node.stop and node.start < held.stop for held in self._nodes):
             raise ValueError(f"{node} was summed already, or a part of it")
         while (sibling := self._nodes.pop(node.sibling, None)) is not None:
-            left, right = (sibling, value) if node.index & 1 else (value, sibling)
+            left, right = (sibling, value) if node.position & 1 else (value, sibling)
             value = self._add(left, right)
             node = node.parent
         self._nodes[node] = value

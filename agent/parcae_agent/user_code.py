@@ -6,11 +6,17 @@ Only the second ends the job, so everything of the user's runs inside ``user_cod
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
+
 from parcae_api.errors import InputError, TrainingFailed
+
+_OURS = os.path.dirname(__file__) + os.sep
+_TORCHS = os.path.dirname(torch.__file__) + os.sep
 
 
 class UserCodeFailed(TrainingFailed):
@@ -31,7 +37,7 @@ def user_code(where: str) -> Iterator[None]:
         yield
     except (InputError, TrainingFailed):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserCodeFailed(where, error) from error
 
 
@@ -48,10 +54,17 @@ def find_failure(error: BaseException | None) -> TrainingFailed | InputError | N
 
 
 def _users_traceback(error: BaseException) -> str:
-    """Format the traceback from the first frame that is not this package's own."""
+    """Format the traceback from the user's first frame on, causes included.
+
+    What leads there is ours, torch's or the import system's. If no frame is the user's (a layer
+    may be torch's own), it starts behind ours.
+    """
     frames = traceback.extract_tb(error.__traceback__)
-    own = __file__.rpartition("/")[0]
-    skipped = next((i for i, f in enumerate(frames) if not f.filename.startswith(own)), 0)
-    lines = traceback.format_list(frames[skipped:])
-    only = traceback.format_exception_only(error)
-    return "".join(["Traceback (most recent call last):\n", *lines, *only])
+    starts = (
+        next((i for i, frame in enumerate(frames) if not frame.filename.startswith(others)), None)
+        for others in ((_OURS, _TORCHS, "<"), (_OURS,))
+    )
+    start = next((i for i in starts if i is not None), 0)
+    report = traceback.TracebackException.from_exception(error)
+    report.stack = traceback.StackSummary.from_list(frames[start:])
+    return "".join(report.format())

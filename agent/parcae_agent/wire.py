@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch.distributed as dist
 from torch import Tensor
 
+OPERATION_TIMEOUT = timedelta(minutes=30)
+"""A last resort; peers that die are noticed by the breaker long before."""
 T = TypeVar("T")
 _Answer = SimpleQueue[tuple[Any, BaseException | None]]
 _CUT = object()
@@ -79,13 +82,14 @@ class Wire:
         if not operations:
             return
         works = dist.batch_isend_irecv(list(operations))
-        self._wait(lambda: [work.wait() for work in works])
+        self._wait(lambda: [work.wait(OPERATION_TIMEOUT) for work in works])
 
     def watched(self, operations: list[dist.P2POp]) -> list[dist.P2POp]:
         """Make operations that ``torch.distributed.pipelining`` starts and waits for end, too."""
         if not self._direct:
             for operation in operations:
-                operation.op = _starter(operation, self._wait)
+                # Nothing that torch does with its own kind of work is done to these.
+                operation.op = cast(Any, _starter(operation, self._wait))
         return operations
 
     def _wait(self, call: Callable[[], object]) -> None:
@@ -118,7 +122,7 @@ class _Watched:
         self._wait = wait
 
     def wait(self) -> None:
-        self._wait(self._work.wait)
+        self._wait(lambda: self._work.wait(OPERATION_TIMEOUT))
 
 
 def _starter(

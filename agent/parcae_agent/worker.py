@@ -10,11 +10,10 @@ import logging
 import time
 
 import torch
-import torch.distributed as dist
 
 from parcae_agent.breaker import EpochGuard, make_breaker
 from parcae_agent.data import Batches
-from parcae_agent.forming import Formed, Former, host_store, join_store
+from parcae_agent.forming import Formed, Former, destroy_groups, host_store, join_store
 from parcae_agent.ledger import CommitLine, EpochLine, JobLine, Journal
 from parcae_agent.link import Link, MeetingPlace, Ready, State
 from parcae_agent.mailbox import Mailbox
@@ -23,13 +22,15 @@ from parcae_agent.reporter import Reporter
 from parcae_agent.saver import Saver
 from parcae_agent.settings import WorkerConfig
 from parcae_agent.shapes import survey
-from parcae_agent.step import StepContext, StepRunner, destroy_groups
+from parcae_agent.step import StepContext, StepRunner
 from parcae_agent.training import Training
 from parcae_agent.user_code import find_failure, user_code
-from parcae_api.errors import InputError, TrainingFailed
+from parcae_agent.wire import Wire
 from parcae_api.plan import Plan
 
 _log = logging.getLogger(__name__)
+_TORN = (RuntimeError, OSError, ValueError)
+"""What torch raises when a peer is lost."""
 
 
 class Worker:
@@ -41,11 +42,12 @@ class Worker:
         self._training = training
         self._device = torch.device(config.device)
         backend = "nccl" if self._device.type == "cuda" else "gloo"
-        self._guard = EpochGuard(make_breaker(backend))
+        self._wire = Wire(direct=backend == "nccl")
+        self._guard = EpochGuard(make_breaker(backend), self._wire)
         self._mailbox = Mailbox(link, self._guard)
         self._memory = Memory()
-        self._saver = Saver(config.checkpoints, config.spec.checkpoint.every_steps)
         spec = config.spec
+        self._saver = Saver(config.checkpoints, spec.checkpoint.every_steps, len(training.layers))
         batches = Batches(
             training.data,
             seed=spec.seed,
@@ -72,6 +74,7 @@ class Worker:
             device=self._device,
             backend=backend,
             checkpoints=config.checkpoints,
+            wire=self._wire,
             probe=config.probe,
         )
         self._former.on_roll_forward = self._rolled_forward
@@ -84,6 +87,7 @@ class Worker:
             reduction=spec.reduction,
             seed=spec.seed,
             device=self._device,
+            wire=self._wire,
             probe=config.probe,
             newest_revision=lambda: self._mailbox.newest_revision,
         )
@@ -107,6 +111,10 @@ class Worker:
                 self._save(plan)
             self._tell(idle_revision=revision)
 
+    def stop_listening(self) -> None:
+        """The end is near, and its exit code known: a supervisor that leaves changes nothing."""
+        self._mailbox.close()
+
     @property
     def step(self) -> int:
         """Committed steps so far."""
@@ -114,6 +122,7 @@ class Worker:
 
     def close(self) -> None:
         """End what outlives ``run``: background writes, the guard's thread."""
+        self.stop_listening()
         self._saver.close()
         self._guard.close()
         self._journal.close()
@@ -130,32 +139,36 @@ class Worker:
             self._mailbox.formed()
             if formed.cell is None:
                 return  # a donor: its state is out
+            self._guard.seal()
             runner = StepRunner(self._context, formed)
             self._announce(formed)
             self._train(formed, runner)
-        except (TrainingFailed, InputError):
-            raise
-        except (RuntimeError, OSError, ValueError) as error:
+        except Exception as error:
+            # Peers blocked on this worker must see their operations fail, too.
+            self._guard.shut_now()
             failure = find_failure(error)
             if failure is not None:
-                raise failure from error
+                raise failure from None
+            if not isinstance(error, _TORN) and not self._guard.tripped:
+                raise
             self._broken(plan, error)
         finally:
             self._mailbox.formed()
-            self._leave(plan)
+            self._leave()
 
     def _form(self, plan: Plan) -> Formed | None:
         """Meet and form; None when a newer plan came before the meeting."""
         if plan.members[0] == self._config.worker:
             store, place = host_store(self._config.address, plan.revision)
             self._link.send(MeetingPlace(rendezvous=place))
-        else:
             self._former.prepare(plan)
-            found = self._mailbox.wait_for_place(plan.revision)
-            if found is None:
-                return None
-            store = join_store(found)
-        return self._former.form(plan, store)
+            return self._former.form(plan, store)
+        self._former.prepare(plan)
+        found = self._mailbox.wait_for_place(plan.revision)
+        if found is None:
+            return None
+        joined = join_store(found, lambda: self._mailbox.is_over(plan.revision))
+        return None if joined is None else self._former.form(plan, joined)
 
     def _announce(self, formed: Formed) -> None:
         """Tell the records and the board that the epoch trains from here."""
@@ -205,17 +218,11 @@ class Worker:
         if self._mailbox.newest_revision == plan.revision:
             _log.info("revision %d broke: %s", plan.revision, str(error).split("\n")[0])
         self._broken_revision = plan.revision
-        # Peers blocked on this worker must see their operations fail, too.
-        self._guard.shut_now()
         self._tell()
 
-    def _leave(self, plan: Plan) -> None:
+    def _leave(self) -> None:
         self._guard.leave()
-        try:
-            destroy_groups()
-        except RuntimeError as error:
-            _log.warning("revision %d: groups were not destroyed cleanly: %s", plan.revision, error)
-            dist.distributed_c10d._world = dist.distributed_c10d._World()
+        destroy_groups()
 
     def _tell(
         self, *, revision: int | None = None, idle_revision: int = 0, saved: bool = False

@@ -24,15 +24,18 @@ class PublishPlan:
 
 @dataclass(frozen=True)
 class Complete:
-    """All steps are committed, or the job was told to end: the final state is saved."""
+    """All steps are committed, or the job was told to end."""
 
     step: int
+    """Committed steps."""
     message: str
+    saved: bool
+    """Living agents say that the state after that step is saved whole."""
 
 
 @dataclass(frozen=True)
 class Fail:
-    """The user's code failed: the job ends and is not retried."""
+    """The user's code failed, or the job can never run: it ends and is not retried."""
 
     message: str
     traceback: str

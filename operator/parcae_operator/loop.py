@@ -31,6 +31,8 @@ _RESYNC_SECONDS = 0.5
 _SETTLE_SECONDS = 0.02
 """Notices and losses of one moment arrive within milliseconds: one plan answers them all."""
 _EVENTS_KEPT = 200
+"""On the board; files and Kubernetes keep the rest."""
+_EVENTS_KEPT = 200
 
 End = Complete | Fail
 
@@ -72,6 +74,8 @@ class JobLoop:
         self._entry: Entry[Plan] | None = None
         self._finish = ""
         self._stopped = False
+        self._watch_error: Exception | None = None
+        self._trouble = ""
         self._progress_revision = 0
         self._seen_ready: set[str] = set()
         self._seen_notices: set[str] = set()
@@ -98,11 +102,19 @@ class JobLoop:
         return self._view.state()
 
     def run(self) -> End | None:
-        """Run until the job has ended; None when stopped before."""
-        watch = self._board.watch(self._view.accept, on_error=self._watch_failed)
+        """Run until the job has ended; None when stopped before.
+
+        Raises:
+            Exception: the board refuses to be watched, or there is a mistake in this program.
+        """
+        watch = self._board.watch(
+            self._view.accept, on_error=self._watch_failed, on_reset=self._view.accept_all
+        )
         try:
             while not self._stopped:
-                end = self._turn()
+                if self._watch_error is not None:
+                    raise self._watch_error
+                end = self._turn() if self._view.is_filled else None
                 if end is not None:
                     return end
                 self._wake.wait(_RESYNC_SECONDS)
@@ -148,21 +160,16 @@ class JobLoop:
     def _publish(self, plan: Plan, seen: Observation) -> None:
         """Publish by compare-and-swap; on any doubt the next turn looks again."""
         try:
-            known = self._entry.model.revision if self._entry else 0
-            if known != plan.revision - 1:
-                self._entry = self._board.plan()
-            entry = self._board.publish_plan(plan, self._entry)
+            entry = self._swap(plan, seen)
         except (BoardError, ValueError) as error:
-            _log.warning("revision %d was not published: %s", plan.revision, error)
             self._entry = None
+            self._warn(f"revision {plan.revision} was not published: {error}")
             return
         if entry is None:
             _log.info("another plan than the one decided on is there; looking again")
-            self._entry = None
             return
-        self._entry = entry
+        self._trouble = ""
         self._view.published(plan)
-        self._prune(plan.revision)
         configuration = str(plan.layout.configuration) if plan.layout else "paused"
         self._report(
             Planned(
@@ -174,14 +181,30 @@ class JobLoop:
                 instances=len([w for w in living_workers(seen) if not w.leaving]),
             )
         )
+        self._prune(plan)
 
-    def _prune(self, revision: int) -> None:
-        """Keep the board bounded; what cannot be deleted now is deleted after the next plan."""
+    def _swap(self, plan: Plan, seen: Observation) -> Entry[Plan] | None:
+        """The new entry; None when the plan on the board is not the one decided from."""
+        if self._entry is None or self._entry.model != seen.plan:
+            self._entry = self._board.plan()
+        if self._entry is not None and self._entry.model != seen.plan:
+            return None
+        self._entry = self._board.publish_plan(plan, self._entry)
+        return self._entry
+
+    def _prune(self, plan: Plan) -> None:
+        """Keep the board bounded. Whoever still looks for an old revision has a newer one now."""
         try:
-            self._board.prune_epochs(below_revision=revision - 1)
-            self._board.prune_events(keep=_EVENTS_KEPT)
+            self._board.prune_epochs(plan.revision)
+            self._board.prune_events(_EVENTS_KEPT)
         except BoardError as error:
-            _log.info("the board was not pruned: %s", error)
+            _log.info("the board was not tidied up: %s", error)
+
+    def _warn(self, trouble: str) -> None:
+        """Once, however often it is tried again."""
+        if trouble != self._trouble:
+            _log.warning(trouble)
+        self._trouble = trouble
 
     def _report_changes(self, seen: Observation) -> None:
         pods = {pod.name: pod for pod in seen.pods}
@@ -221,5 +244,5 @@ class JobLoop:
             self._wake.set()
 
     def _watch_failed(self, error: Exception) -> None:
-        _log.error("the board refuses to be watched: %s", error)
-        self.stop()
+        self._watch_error = error
+        self._wake.set()

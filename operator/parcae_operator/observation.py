@@ -88,8 +88,20 @@ def living_workers(seen: Observation) -> list[Candidate]:
 
 
 def starting_agents(seen: Observation) -> int:
-    """Agents that are on the board and not ready yet, and pods not on the board yet."""
+    """Agents that will be ready soon: their pod runs, and is not about to go."""
     on_board = {agent.pod for agent in seen.agents.values()}
-    ready = {agent.pod for agent in seen.agents.values() if agent.state is not AgentState.STARTING}
-    running = {p.name for p in seen.pods if p.phase is PodPhase.RUNNING and p.notice is None}
-    return len(running - ready) + len((on_board - ready) - running)
+    started = {
+        agent.pod for agent in seen.agents.values() if agent.state is not AgentState.STARTING
+    }
+    return sum(
+        (pod.phase is PodPhase.RUNNING or pod.name in on_board) and pod.name not in started
+        for pod in seen.pods
+        if pod.phase is not PodPhase.GONE and pod.notice is None
+    )
+
+
+def is_formed(seen: Observation) -> bool:
+    """Whether the current plan's epoch trains, by its first worker's report."""
+    if seen.plan is None or seen.plan.layout is None or seen.progress is None:
+        return False
+    return seen.progress.revision == seen.plan.revision

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from parcae_api.job import Condition, ConditionType, JobStatus
-from parcae_operator.observation import Observation, living_workers
+from parcae_operator.observation import Observation, is_formed, living_workers, starting_agents
 
 
-def make_status(seen: Observation) -> JobStatus:
-    """Conditions and numbers as they stand."""
+def make_status(seen: Observation, waiting: str) -> JobStatus:
+    """Conditions and numbers as they stand.
+
+    Args:
+        seen: How things stand.
+        waiting: Why nothing trains, empty while something does or could at once.
+    """
     plan, progress = seen.plan, seen.progress
     layout = plan.layout if plan else None
     return JobStatus(
-        conditions=(_progressing(seen),),
+        conditions=(_progressing(seen, waiting),),
         configuration=str(layout.configuration) if layout else "",
         revision=plan.revision if plan else 0,
         step=progress.step if progress else 0,
@@ -20,21 +25,20 @@ def make_status(seen: Observation) -> JobStatus:
     )
 
 
-def _progressing(seen: Observation) -> Condition:
-    if seen.profile is None:
-        return _condition("False", "Starting", "waiting for the first agent to load the code")
+def _progressing(seen: Observation, waiting: str) -> Condition:
     if seen.plan is None:
-        return _condition("False", "WaitingForInstances", _waiting(seen))
+        reason = "Starting" if seen.profile is None else "WaitingForInstances"
+        return _condition("False", reason, waiting or _starting(seen))
     if seen.plan.layout is None:
         return _condition("False", "Paused", seen.plan.why)
-    if seen.progress is None or seen.progress.revision != seen.plan.revision:
+    if not is_formed(seen):
         return _condition("True", "Forming", f"revision {seen.plan.revision} is forming")
     return _condition("True", "Training", seen.plan.why)
 
 
-def _waiting(seen: Observation) -> str:
-    ready = len(living_workers(seen))
-    return f"{ready} instances are ready, instances.min is {seen.job.spec.instances.min}"
+def _starting(seen: Observation) -> str:
+    ready, starting = len(living_workers(seen)), starting_agents(seen)
+    return f"{ready} instances are ready, {starting} are still starting"
 
 
 def _condition(status: str, reason: str, message: str) -> Condition:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from parcae_api.board_keys import KeyKind
-from parcae_api.board_snapshot import BoardChange
+from parcae_api.board_snapshot import BoardChange, BoardReset
 from parcae_api.events import AnyEvent, Failed
 from parcae_api.membership import Membership
 from parcae_api.model import Contract
@@ -49,6 +49,22 @@ class BoardView:
         self._profile: Profile | None = None
         self._progress: Progress | None = None
         self._broken_since_unix_s: float | None = None
+        self._filled = False
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether the board has been read whole: half of it would tell of a broken job."""
+        return self._filled
+
+    def accept_all(self, reset: BoardReset) -> None:
+        """Take in the whole board, at the start or after a gap."""
+        with self._lock:
+            for change in reset.changes:
+                self._store(change)
+            self._update_broken()
+            self._filled = True
+        for change in reset.changes:
+            self._on_change(change.kind, change.model)
 
     def accept(self, change: BoardChange) -> None:
         """Take one change in."""

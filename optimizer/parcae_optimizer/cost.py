@@ -56,7 +56,11 @@ def peak_bytes(layout: Layout, profile: Profile, stage: int) -> int:
     A stage holds activations of as many micro-batches as there are stages from it to the end
     (1F1B), at least two copies each (inputs and what autograd keeps).
     """
-    layers = [profile.layers[k] for k in layout.layers(stage)]
     in_flight = min(max(layout.micro_batches), layout.configuration.pipeline - stage)
-    activations = 2 * sum(layer.activation_bytes for layer in layers) * in_flight
-    return sum(layer.state_bytes + 2 * layer.param_bytes for layer in layers) + activations
+    layers = [profile.layers[k] for k in layout.layers(stage)]
+    return sum(layer_bytes(layer, in_flight) for layer in layers)
+
+
+def layer_bytes(layer: LayerProfile, in_flight: int = 1) -> int:
+    """What one layer adds to its worker's memory, with that many micro-batches in flight."""
+    return layer.state_bytes + 2 * layer.param_bytes + 2 * layer.activation_bytes * in_flight

@@ -7,13 +7,14 @@ forecast, and what the liveput planner has to beat.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from parcae_api.plan import Configuration, Layout
 from parcae_api.planning import PlanAnswer, PlanRequest
-from parcae_optimizer.cost import layer_seconds, peak_bytes, step_seconds
-from parcae_optimizer.partition import even_split, partition
+from parcae_api.profile import Profile
+from parcae_optimizer.cost import layer_bytes, layer_seconds, peak_bytes, step_seconds
+from parcae_optimizer.partition import even_split, partitions
 
 KEEP_WITHIN = 0.08
 """The current layout stays when it is predicted within this share of the best: measured times
@@ -55,26 +56,50 @@ def candidates(request: PlanRequest) -> Iterator[Candidate]:
     profile = request.profile
     seconds = layer_seconds(profile)
     deepest = min(request.pipeline.max_stages, request.num_workers, len(profile.layers))
+    if deepest < request.pipeline.min_stages:
+        return
+    fastest, lightest = partitions(seconds, deepest), _lightest(request, deepest)
     for p in range(request.pipeline.min_stages, deepest + 1):
-        boundaries = _boundaries(request, seconds, p)
+        cuts = [_keep_or_move(request, seconds, fastest[p - 1])]
+        # Where the fastest cut does not fit, one that spreads the bytes evenly may.
+        cuts += [fastest[p - 1], *([lightest[p - 1]] if lightest else [])]
         for d in range(1, min(request.num_workers // p, profile.num_micro_batches) + 1):
-            layout = Layout(
-                configuration=Configuration(data=d, pipeline=p),
-                boundaries=boundaries,
-                micro_batches=even_split(profile.num_micro_batches, d),
-            )
-            memory = request.worker_memory_bytes
-            if memory and any(peak_bytes(layout, profile, s) > memory for s in range(p)):
-                continue
-            speed = profile.global_batch_samples / step_seconds(layout, profile, seconds)
-            yield Candidate(layout, speed)
+            layout = next((x for x in _layouts(profile, d, p, cuts) if _fits(x, request)), None)
+            if layout is not None:
+                speed = profile.global_batch_samples / step_seconds(layout, profile, seconds)
+                yield Candidate(layout, speed)
 
 
-def _boundaries(request: PlanRequest, seconds: list[float], p: int) -> tuple[int, ...]:
+def _lightest(request: PlanRequest, deepest: int) -> list[tuple[int, ...]]:
+    """The cuts with the smallest largest stage in bytes; only asked for where memory matters."""
+    if request.worker_memory_bytes is None:
+        return []
+    return partitions([layer_bytes(layer) for layer in request.profile.layers], deepest)
+
+
+def _layouts(profile: Profile, d: int, p: int, cuts: Sequence[tuple[int, ...]]) -> Iterator[Layout]:
+    for boundaries in dict.fromkeys(cuts):
+        yield Layout(
+            configuration=Configuration(data=d, pipeline=p),
+            boundaries=boundaries,
+            micro_batches=even_split(profile.num_micro_batches, d),
+        )
+
+
+def _fits(layout: Layout, request: PlanRequest) -> bool:
+    memory = request.worker_memory_bytes
+    if memory is None:
+        return True
+    stages = range(layout.configuration.pipeline)
+    return all(peak_bytes(layout, request.profile, stage) <= memory for stage in stages)
+
+
+def _keep_or_move(
+    request: PlanRequest, seconds: Sequence[float], best: tuple[int, ...]
+) -> tuple[int, ...]:
     """The best cut, or today's where that is nearly as good: a moved boundary moves state."""
-    best = partition(seconds, p)
     current = request.current
-    if current is None or current.configuration.pipeline != p:
+    if current is None or len(current.boundaries) != len(best):
         return best
     if current.num_layers != len(seconds):
         return best
@@ -123,5 +148,5 @@ def _why_none(request: PlanRequest) -> str:
             f"{len(request.profile.layers)} layers"
         )
     if request.num_workers < least:
-        return f"{request.num_workers} workers are fewer than the {least} stages asked for"
+        return f"{request.num_workers} workers are fewer than pipeline.minStages ({least})"
     return f"the model's state does not fit on {request.num_workers} workers"

@@ -7,13 +7,17 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import TypeVar
 
 from parcae_agent.entry import run_worker
 from parcae_agent.ledger import Ledger, read_ledger
 from parcae_agent.link import (
+    Advanced,
     Happened,
     Link,
     MeetingPlace,
@@ -25,12 +29,14 @@ from parcae_agent.link import (
     UserFailed,
 )
 from parcae_agent.probe import Probe, no_probe
-from parcae_agent.worker import WorkerConfig
-from parcae_api.events import Failed
+from parcae_agent.settings import WorkerConfig
+from parcae_api.events import Failed, Migration, RolledBack
 from parcae_api.job import JobSpec
 from parcae_api.plan import Configuration, Layout, Plan, PlanReason
 
 WAIT_SECONDS = 60.0
+
+E = TypeVar("E", Migration, RolledBack)
 
 
 def split(total: int, parts: int) -> tuple[int, ...]:
@@ -49,17 +55,36 @@ def even_layout(data: int, pipeline: int, *, layers: int, micro_batches: int) ->
     )
 
 
+def await_true(condition: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
+    """For what nobody reports: files, and the kernel's view of a process."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"never happened: {what}"
+        time.sleep(0.002)
+
+
 @dataclass
 class Hand:
     """One worker as its test sees it."""
 
     name: str
-    process: multiprocessing.process.BaseProcess
+    process: BaseProcess
     link: Link
     state: State = field(default_factory=lambda: State(revision=None))
     ready: bool = False
-    failure: Failed | None = None
-    migrations: list[Happened] = field(default_factory=list)
+    failures: list[Failed] = field(default_factory=list)
+    events: list[Migration | RolledBack] = field(default_factory=list)
+    reader: threading.Thread | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self.process.pid is not None
+        return self.process.pid
+
+    def is_stopped(self) -> bool:
+        """Whether the kernel has it stopped."""
+        stat = Path(f"/proc/{self.pid}/stat").read_text()
+        return stat.rpartition(")")[2].split()[0] == "T"
 
 
 def _enter(config: WorkerConfig, end: socket.socket) -> None:
@@ -70,34 +95,49 @@ def _enter(config: WorkerConfig, end: socket.socket) -> None:
 class Crew:
     """Starts workers, hands out plans, awaits what they report."""
 
-    def __init__(self, folder: Path, spec: JobSpec, search_path: str) -> None:
+    def __init__(self, folder: Path, spec: JobSpec, search_path: str, *, layers: int = 6) -> None:
         self.folder, self.spec, self.search_path = folder, spec, search_path
+        self.checkpoints = folder / "checkpoints"
+        self.layers = layers
         self.hands: dict[str, Hand] = {}
         self.revision = 0
+        self.progress = 0
+        """Committed steps, as the grid's first worker last reported."""
         self._condition = threading.Condition()
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["parcae_agent.preload"])
 
-    def start(self, *names: str, probe: Probe = no_probe) -> None:
+    # What a supervisor does.
+
+    def start(
+        self, *names: str, probe: Probe = no_probe, probes: Mapping[str, Probe] | None = None
+    ) -> None:
+        """Start workers and wait until they are ready; ``probes`` by name, the others ``probe``."""
         for name in names:
-            ours, theirs = socket.socketpair()
-            config = WorkerConfig(
-                worker=f"{name}/0",
-                spec=self.spec,
-                address="127.0.0.1",
-                search_path=self.search_path,
-                ledger=self.folder / "ledger",
-                checkpoints=self.folder / "checkpoints",
-                probe=probe,
-            )
-            process = self._context.Process(target=_enter, args=(config, theirs), name=name)
-            process.start()
-            theirs.close()
-            hand = Hand(name, process, Link(ours))
-            self.hands[name] = hand
-            threading.Thread(target=self._listen, args=(hand,), daemon=True).start()
+            self.launch(name, (probes or {}).get(name, probe))
         for name in names:
-            self.wait(lambda name=name: self.hands[name].ready, f"{name} ready")
+            self.wait(lambda name=name: self.hands[name].ready, f"{name} is ready")
+
+    def launch(self, name: str, probe: Probe = no_probe, *, device: str = "cpu") -> None:
+        """Start one worker."""
+        ours, theirs = socket.socketpair()
+        config = WorkerConfig(
+            worker=f"{name}/0",
+            spec=self.spec,
+            address="127.0.0.1",
+            search_path=self.search_path,
+            ledger=self.folder / "ledger",
+            checkpoints=self.checkpoints,
+            device=device,
+            probe=probe,
+        )
+        process = self._context.Process(target=_enter, args=(config, theirs), name=name)
+        process.start()
+        theirs.close()
+        hand = Hand(name, process, Link(ours))
+        self.hands[name] = hand
+        hand.reader = threading.Thread(target=self._listen, args=(hand,), daemon=True)
+        hand.reader.start()
 
     def plan(
         self,
@@ -107,61 +147,111 @@ class Crew:
         *,
         reason: PlanReason = PlanReason.NOTICE,
         donors: Sequence[str] = (),
-        layers: int = 6,
+        layers: int | None = None,
         micro_batches: int = 8,
         tell: Sequence[str] | None = None,
     ) -> int:
+        """Publish the next plan: to all, or only to those in ``tell``."""
         self.revision += 1
         ids = [f"{w}/0" for w in workers]
+        layout = even_layout(
+            data, pipeline, layers=layers or self.layers, micro_batches=micro_batches
+        )
         plan = Plan(
             revision=self.revision,
             reason=reason,
             why="a test",
             created_unix_s=0.0,
-            layout=even_layout(data, pipeline, layers=layers, micro_batches=micro_batches),
+            layout=layout,
             grid=tuple(tuple(ids[d * pipeline : (d + 1) * pipeline]) for d in range(data)),
             donors=tuple(f"{w}/0" for w in donors),
         )
-        self._tell(plan, tell)
+        self.tell(plan, tell)
         return self.revision
 
-    def pause(self, reason: PlanReason = PlanReason.SUSPEND) -> None:
+    def pause(self, reason: PlanReason = PlanReason.SUSPEND) -> int:
+        """Publish a plan without a layout."""
         self.revision += 1
-        self._tell(
+        self.tell(
             Plan(revision=self.revision, reason=reason, why="a test", created_unix_s=0.0), None
         )
+        return self.revision
+
+    def tell(self, plan: Plan, names: Sequence[str] | None) -> None:
+        for hand in list(self.hands.values()):
+            if names is None or hand.name in names:
+                hand.link.send(PlanNews(plan=plan))
+
+    # What happens to instances.
 
     def kill(self, *names: str) -> None:
+        """SIGKILL some at once."""
         for name in names:
-            process = self.hands[name].process
-            assert process.pid is not None
-            os.kill(process.pid, signal.SIGKILL)
+            self.hands[name].process.kill()
         for name in names:
             self.gone(name)
 
-    def gone(self, name: str) -> None:
-        self.hands[name].process.join(WAIT_SECONDS)
-        assert self.hands[name].process.exitcode is not None, f"{name} lives on"
+    def gone(self, name: str) -> int:
+        """Wait until a worker's process has ended; its exit code."""
+        process = self.hands[name].process
+        process.join(WAIT_SECONDS)
+        assert process.exitcode is not None, f"{name} lives on; {self}"
+        return process.exitcode
+
+    def stop(self, name: str) -> None:
+        """SIGSTOP it, as a host that is lost silently."""
+        os.kill(self.hands[name].pid, signal.SIGSTOP)
+        self.stopped(name)
+
+    def stopped(self, name: str) -> None:
+        """Wait until a worker has been stopped."""
+        await_true(self.hands[name].is_stopped, f"{name} is stopped; {self}")
+
+    def wake(self, name: str) -> None:
+        """SIGCONT it."""
+        os.kill(self.hands[name].pid, signal.SIGCONT)
+
+    def orphan(self, name: str) -> None:
+        """Close its link, as the death of its supervisor does."""
+        self.hands[name].link.close()
+
+    # What a test awaits.
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         with self._condition:
-            if not self._condition.wait_for(condition, WAIT_SECONDS):
-                states = {h.name: h.state for h in self.hands.values()}
-                failures = [h.failure for h in self.hands.values() if h.failure]
-                raise AssertionError(f"never happened: {what}; {states} {failures}")
-
-    def wait_step(self, step: int) -> None:
-        """Until somebody holds state of at least that many committed steps."""
-        self.wait(lambda: self._step() >= step, f"step {step}")
+            happened = self._condition.wait_for(condition, WAIT_SECONDS)
+        assert happened, f"never happened: {what}; {self}"
 
     def wait_committed(self, step: int) -> None:
-        """Until the ledger knows of a committed step of that number (from 0)."""
-        self.wait(lambda: (self.progress or 0) > step, f"step {step} committed")
+        """Until more than ``step`` steps are committed and reported."""
+        self.wait(lambda: self.progress > step, f"step {step} committed")
 
-    progress: int = 0
+    def wait_formed(self, revision: int, *names: str) -> None:
+        """Until those workers train in a revision."""
+        for name in names:
+            self.wait(
+                lambda name=name: self.hands[name].state.revision == revision,
+                f"{name} trains in revision {revision}",
+            )
 
-    def wait_saved(self, layers: int = 6) -> int:
-        """Until all layers are saved at one step; that step."""
+    def wait_idle(self, revision: int, *names: str) -> None:
+        """Until those workers have nothing more to do for a revision."""
+        for name in names:
+            self.wait(
+                lambda name=name: self.hands[name].state.idle_revision >= revision,
+                f"{name} is idle in revision {revision}",
+            )
+
+    def wait_broken(self, revision: int, *names: str) -> None:
+        """Until those workers say that a revision broke under them."""
+        for name in names:
+            self.wait(
+                lambda name=name: self.hands[name].state.broken_revision >= revision,
+                f"revision {revision} is broken for {name}",
+            )
+
+    def wait_saved(self, step: int | None = None) -> int:
+        """Until all layers are saved at one step (that step, if given); the step."""
 
         def steps() -> set[int]:
             held: dict[int, set[int]] = {}
@@ -169,52 +259,94 @@ class Crew:
                 saved = hand.state.saved
                 if saved is not None:
                     held.setdefault(saved.step, set()).update(saved.layers)
-            return {s for s, k in held.items() if len(k) == layers}
+            return {s for s, k in held.items() if len(k) == self.layers}
 
-        self.wait(lambda: bool(steps()), "all layers saved")
+        def done() -> bool:
+            return bool(steps()) if step is None else step in steps()
+
+        self.wait(done, f"all layers saved at step {step or 'any'}")
         return max(steps())
+
+    def wait_failed(self) -> Failed:
+        """Until a worker says that the user's code failed; what the first one said."""
+        self.wait(lambda: bool(self.failures), "the user's code failed")
+        return self.failures[0]
+
+    # What it knows.
+
+    @property
+    def failures(self) -> list[Failed]:
+        return [failure for hand in self.hands.values() for failure in hand.failures]
+
+    @property
+    def migrations(self) -> list[Migration]:
+        return self._events(Migration)
+
+    @property
+    def rollbacks(self) -> list[RolledBack]:
+        return self._events(RolledBack)
+
+    def migration(self, revision: int) -> Migration:
+        """What forming a revision cost."""
+        self.wait(
+            lambda: any(m.revision == revision for m in self.migrations),
+            f"revision {revision} is reported as formed",
+        )
+        return next(m for m in self.migrations if m.revision == revision)
 
     def ledger(self) -> Ledger:
         return read_ledger(self.folder / "ledger")
 
-    def close(self) -> None:
+    def close(self) -> list[str]:
+        """Tell all to quit and wait for it; who would not, and had to be killed."""
+        stubborn = []
         for hand in self.hands.values():
+            if hand.process.is_alive() and hand.is_stopped():
+                self.wake(hand.name)
             hand.link.send(Quit())
         for hand in self.hands.values():
             hand.process.join(10)
             if hand.process.exitcode is None:
+                stubborn.append(hand.name)
                 hand.process.kill()
-                hand.process.join(10)
+                hand.process.join()
             hand.link.close()
+            if hand.reader is not None:
+                hand.reader.join()
+            hand.process.close()
+        return stubborn
 
-    def _step(self) -> int:
-        return max((h.state.holding.step for h in self.hands.values() if h.state.holding), default=0)
+    def __str__(self) -> str:
+        lines = [f"revision {self.revision}, progress {self.progress}"]
+        for hand in self.hands.values():
+            lines.append(f"{hand.name}: exit code {hand.process.exitcode}, {hand.state!r}")
+            lines += [f"  {failure.message}" for failure in hand.failures]
+        lines += [f"{e.type} {e.revision}" for h in self.hands.values() for e in h.events]
+        return "\n".join(lines)
 
-    def _tell(self, plan: Plan, names: Sequence[str] | None) -> None:
-        for hand in list(self.hands.values()):
-            if names is None or hand.name in names:
-                hand.link.send(PlanNews(plan=plan))
+    def _events(self, kind: type[E]) -> list[E]:
+        return [e for hand in self.hands.values() for e in hand.events if isinstance(e, kind)]
 
     def _listen(self, hand: Hand) -> None:
         for message in hand.link.messages():
-            self._accept(hand, message)
+            with self._condition:
+                self._accept(hand, message)
+                self._condition.notify_all()
 
     def _accept(self, hand: Hand, message: Message) -> None:
-        with self._condition:
-            match message:
-                case Ready():
-                    hand.ready = True
-                case State():
-                    saved = message.saved or hand.state.saved
-                    hand.state = message.model_copy(update={"saved": saved})
-                case MeetingPlace():
-                    for other in self.hands.values():
-                        if other is not hand:
-                            other.link.send(message)
-                case Happened():
-                    hand.migrations.append(message)
-                case UserFailed(failure=failure):
-                    hand.failure = failure
-                case _ if message.type == "progress":
-                    self.progress = message.progress.step
-            self._condition.notify_all()
+        match message:
+            case Ready():
+                hand.ready = True
+            case State():
+                saved = message.saved or hand.state.saved
+                hand.state = message.model_copy(update={"saved": saved})
+            case MeetingPlace():
+                for other in list(self.hands.values()):
+                    if other is not hand:
+                        other.link.send(message)
+            case Happened(event=event):
+                hand.events.append(event)
+            case UserFailed(failure=failure):
+                hand.failures.append(failure)
+            case Advanced(progress=progress):
+                self.progress = progress.step
