@@ -18,7 +18,7 @@ from pathlib import Path
 
 from parcae_agent.settings import AgentConfig
 
-PRELOAD = ["parcae_agent.preload", "parcae_agent.supervisor"]
+PRELOAD = ["parcae_agent.preload", "parcae_agent.agent", "parcae_agent.launch"]
 
 
 def fork_context() -> multiprocessing.context.ForkServerContext:
