@@ -9,12 +9,16 @@ The names load torch only when they are used, so that the supervisor stays light
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from parcae_agent.optimizers import SGD, Adam, AdamW, Optimizer, matrices_only
     from parcae_agent.schedules import warmup, warmup_cosine
     from parcae_agent.training import Layer, Training
+
+# Before torch is loaded: every lost peer would be a page of C++ stack traces.
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 
 __all__ = [
     "SGD",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import queue
+import signal
 from collections.abc import Callable
 
 from parcae_agent.launch import WorkerProcess
 from parcae_agent.settings import AgentConfig, ExitCode, WorkerConfig
-from parcae_agent.supervisor import Supervisor, new_incarnation, worker_id
+from parcae_agent.supervisor import News, Supervisor, Terminate, new_incarnation, worker_id
 from parcae_api.etcd import EtcdClient
 
 
@@ -18,6 +20,9 @@ def run_agent(
     The worker is started first: forking is only safe while this process has no other thread,
     and the client of the board has several.
     """
+    # First of all: a notice may come at any moment, and unheard it would end this process.
+    news: queue.SimpleQueue[News] = queue.SimpleQueue()
+    signal.signal(signal.SIGTERM, lambda *_: news.put(Terminate()))
     incarnation = new_incarnation(config.pod)
     settings = WorkerConfig(
         worker=worker_id(incarnation),
@@ -32,7 +37,6 @@ def run_agent(
     worker = start_worker(settings)
     try:
         with EtcdClient(config.endpoints) as client:
-            supervisor = Supervisor(config, incarnation, worker, client, settings.error_file)
-            return supervisor.run()
+            return Supervisor(config, incarnation, worker, client, settings.error_file, news).run()
     finally:
         worker.kill()

@@ -7,6 +7,7 @@ arrived whole, and dropped only after everyone has what it needs.
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,7 +41,6 @@ MEETING_TIMEOUT = timedelta(seconds=60)
 CONNECT_TIMEOUT = timedelta(seconds=10)
 """How long they connect once all are there. Nothing wakes one whose peer died before connecting to
 it, so this bounds what such a death costs."""
-_JOIN_ATTEMPT = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,7 @@ class Former:
         """Wait until all members are there, then connect all to all."""
         store.set(f"here/{rank}", "")
         store.wait([f"here/{other}" for other in range(len(plan.members))], MEETING_TIMEOUT)
+        hook = sys.excepthook
         dist.init_process_group(
             self._backend,
             store=store,
@@ -148,6 +149,7 @@ class Former:
             world_size=len(plan.members),
             timeout=CONNECT_TIMEOUT,
         )
+        sys.excepthook = hook  # torch puts a rank before every line, once more in every epoch
         _take_time(dist.group.WORLD, self._device)
 
     def _gather(self, plan: Plan) -> list[Record]:
@@ -230,27 +232,24 @@ def host_store(address: str, revision: int) -> tuple[Store, Rendezvous]:
     return store, Rendezvous(revision=revision, host=address, port=store.port)
 
 
-def join_store(rendezvous: Rendezvous, is_over: Callable[[], bool]) -> Store | None:
-    """Connect to the store of a revision; None when ``is_over`` says that nobody needs it.
+def join_store(rendezvous: Rendezvous, wire: Wire) -> Store:
+    """Connect to the store of a revision.
 
     Raises:
-        RuntimeError: its first worker cannot be reached.
+        RuntimeError, OSError: its first worker is gone, or the guard broke the epoch.
     """
-    deadline = time.monotonic() + MEETING_TIMEOUT.total_seconds()
-    while not is_over():
-        try:
-            # The client itself tries again until its timeout, whatever happens meanwhile.
-            return TCPStore(
-                rendezvous.host,
-                rendezvous.port,
-                is_master=False,
-                wait_for_workers=False,
-                timeout=_JOIN_ATTEMPT,
-            )
-        except RuntimeError:
-            if time.monotonic() > deadline:
-                raise
-    return None
+    # The client tries again and again until its timeout, and no shutdown of sockets stops it.
+    store = wire.call(
+        lambda: TCPStore(
+            rendezvous.host,
+            rendezvous.port,
+            is_master=False,
+            wait_for_workers=False,
+            timeout=CONNECT_TIMEOUT,
+        )
+    )
+    store.set_timeout(MEETING_TIMEOUT)
+    return store
 
 
 def _take_time(group: dist.ProcessGroup | None, device: torch.device) -> None:

@@ -140,14 +140,18 @@ class Link:
 
     def messages(self) -> Iterator[Message]:
         """Messages until the other side is gone."""
+        while line := self._line():
+            yield _ADAPTER.validate_json(line)
+
+    def _line(self) -> bytes:
         try:
-            for line in self._reader:
-                yield _ADAPTER.validate_json(line)
-        except OSError:
-            return
+            return self._reader.readline()
+        except (OSError, ValueError):
+            return b""  # the other side has gone, or this one has closed
 
     def close(self) -> None:
         """Close this end; the other side reads an end of file."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
+        self._reader.close()  # its reader sees the end first: that was the shutdown
         self._socket.close()

@@ -16,6 +16,7 @@ from parcae_api.errors import BoardError, BoardRefused
 _log = logging.getLogger(__name__)
 _MOST_WAITING = 1000
 _RETRY_SECONDS = 0.5
+_IN_ORDER = "#"
 
 Write = Callable[[], object]
 
@@ -39,10 +40,13 @@ class Outbox:
             self._put(name, write)
 
     def append(self, write: Write) -> None:
-        """Write in order, every one. The oldest is dropped when a thousand wait."""
+        """Write in order, every one. The oldest such is dropped when a thousand wait."""
         with self._condition:
             self._counter += 1
-            self._put(f"#{self._counter}", write)
+            self._put(f"{_IN_ORDER}{self._counter}", write)
+            waiting = [name for name in self._waiting if name.startswith(_IN_ORDER)]
+            if len(waiting) > _MOST_WAITING:
+                del self._waiting[waiting[0]]
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until all is written; False when that takes too long."""
@@ -58,8 +62,6 @@ class Outbox:
 
     def _put(self, name: str, write: Write) -> None:
         self._waiting[name] = write
-        if len(self._waiting) > _MOST_WAITING:
-            del self._waiting[next(iter(self._waiting))]
         self._condition.notify_all()
 
     def _run(self) -> None:
@@ -88,4 +90,6 @@ class Outbox:
         except BoardError as error:
             _log.info("the board did not take a write, trying again: %s", error)
             return False
+        except Exception:  # a mistake of ours must not keep the rest from being written
+            _log.exception("a write failed; it is dropped")
         return True

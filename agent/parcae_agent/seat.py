@@ -7,12 +7,16 @@ again, with whatever its worker still holds, which the next agreement finds to b
 
 from __future__ import annotations
 
+import logging
 import threading
 
 from parcae_api.board import JobBoard
+from parcae_api.errors import BoardError, BoardRefused
 from parcae_api.etcd import EtcdClient
 from parcae_api.etcd_lease import Lease
 from parcae_api.membership import Membership
+
+_log = logging.getLogger(__name__)
 
 
 class Seat:
@@ -41,9 +45,18 @@ class Seat:
         with self._lock:
             if self._left:
                 return
-            if self._lease is None or self._lease.lost.is_set():
+            lease = self._lease
+            if lease is None or lease.lost.is_set():
+                lease = self._lease = self._client.lease(self._ttl_s)
+            try:
+                self._board.put_agent(membership, lease)
+            except BoardRefused:
+                if lease.remaining_s > 0:
+                    raise
+                # This process slept, and the lease is gone before its own thread has heard of it.
+                lease.close()
                 self._lease = self._client.lease(self._ttl_s)
-            self._board.put_agent(membership, self._lease)
+                self._board.put_agent(membership, self._lease)
 
     def leave(self) -> None:
         """Drop the membership at once; the others need not wait for the lease to end.
@@ -52,5 +65,9 @@ class Seat:
         """
         with self._lock:
             self._left = True
-            if self._lease is not None:
+            if self._lease is None:
+                return
+            try:
                 self._lease.revoke()
+            except BoardError as error:
+                _log.info("the lease ends by itself: %s", error)

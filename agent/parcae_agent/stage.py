@@ -60,9 +60,8 @@ class LayerRun(nn.Module):
     def forward(self, value: Tensor) -> Tensor:
         """Run all layers on one micro-batch.
 
-        A cut between two layers must not show. So what arrives from another stage may be changed
-        in place, like the output of a layer here; and what leaves takes part in the backward
-        even if no layer up to here is trained.
+        A cut between two layers must not show: what arrives from another stage may be changed
+        in place, like the output of a layer here.
         """
         if value.requires_grad:
             value = value.clone()
@@ -74,7 +73,7 @@ class LayerRun(nn.Module):
                 value = layer(value)
             self._check(position, value)
             self.seconds[position] += time.perf_counter() - started
-        return value if value.requires_grad else value.detach().requires_grad_()
+        return value
 
     def _check(self, position: int, value: object) -> None:
         """Refuse another shape than the survey's: the next stage's buffers have that one."""

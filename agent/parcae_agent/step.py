@@ -49,8 +49,8 @@ class StepContext:
     device: torch.device
     wire: Wire
     probe: Probe
-    newest_revision: Callable[[], int]
-    """The newest plan's revision this worker knows of."""
+    is_over: Callable[[int], bool]
+    """Whether this worker has been told to leave the epoch of a revision."""
 
 
 class StepRunner:
@@ -210,8 +210,8 @@ class StepRunner:
                 parts = [grads[layer.index][a:b] for a, b in self._counted[layer.index]]
                 norms = [torch.linalg.vector_norm(part, dtype=torch.float64) for part in parts]
                 ballot.put_squared_norm(layer.index, float(sum(n.item() ** 2 for n in norms)))
-        if self._context.newest_revision() > self._revision:
-            ballot.saw_newer_plan()
+        if self._context.is_over(self._revision):
+            ballot.asks_to_leave()
         self._context.probe("vote", self._context.memory.applied)
         return ballot.cast(self._groups.grid, self._context.wire)
 

@@ -12,7 +12,6 @@ import logging
 import os
 import queue
 import secrets
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -42,16 +41,20 @@ from parcae_api.board_snapshot import BoardChange
 from parcae_api.etcd import EtcdClient
 from parcae_api.events import Failed
 from parcae_api.membership import AgentState, Membership, Notice, WorkerInfo
-from parcae_api.plan import Plan, Rendezvous
+from parcae_api.model import Contract
+from parcae_api.plan import Plan, PlanReason, Rendezvous
 from parcae_api.profile import Profile
 
 _log = logging.getLogger(__name__)
 _TICK_SECONDS = 1.0
-_FLUSH_SECONDS = 10.0
+_EXIT_SECONDS = 5.0
+_FLUSH_SECONDS = 60.0
+"""How long a failure of the user's code waits for a board that is away: nothing else tells of it,
+and without it the job would be tried again and again."""
 
 
 @dataclass(frozen=True)
-class _Terminate:
+class Terminate:
     """SIGTERM came."""
 
 
@@ -62,7 +65,8 @@ class _WorkerEnded:
     exit_code: int
 
 
-_News = Message | BoardChange | _Terminate | _WorkerEnded
+News = Message | BoardChange | Terminate | _WorkerEnded
+"""What a supervisor acts on, from four sides."""
 
 
 @dataclass
@@ -88,8 +92,12 @@ class Supervisor:
         worker: WorkerProcess,
         client: EtcdClient,
         error_file: Path,
+        news: queue.SimpleQueue[News] | None = None,
     ) -> None:
-        """``error_file`` is where the worker leaves word when it ends against its will."""
+        """``error_file`` is where the worker leaves word when it ends against its will.
+
+        ``news`` is filled by whoever listens for SIGTERM.
+        """
         self._config = config
         self._incarnation = incarnation
         self._process = worker
@@ -98,8 +106,9 @@ class Supervisor:
         self._board = JobBoard(client, config.namespace, config.job)
         self._seat = Seat(client, self._board, config.lease_seconds)
         self._outbox = Outbox()
-        self._news: queue.SimpleQueue[_News] = queue.SimpleQueue()
+        self._news: queue.SimpleQueue[News] = news or queue.SimpleQueue()
         self._known = _Knowledge()
+        self._ended = threading.Event()
 
     def run(self) -> ExitCode:
         """Serve until the worker has ended.
@@ -107,36 +116,48 @@ class Supervisor:
         Returns:
             Why.
         """
-        signal.signal(signal.SIGTERM, lambda *_: self._news.put(_Terminate()))
         self._publish()
-        threading.Thread(target=self._listen, name="parcae-link", daemon=True).start()
+        listener = threading.Thread(target=self._listen, name="parcae-link", daemon=True)
+        listener.start()
+        reaper = threading.Thread(
+            target=self._reap, args=(listener,), name="parcae-reaper", daemon=True
+        )
+        reaper.start()
         watch = self._board.watch(self._news.put, on_error=self._watch_failed)
-        ended: _WorkerEnded | None = None
-        while ended is None:
-            try:
-                news = self._news.get(timeout=_TICK_SECONDS)
-            except queue.Empty:
-                self._tick()
-                continue
-            if isinstance(news, _WorkerEnded):
-                ended = news
-            else:
-                self._handle(news)
-                self._maybe_quit()
+        exit_code = self._serve()
         # The link was read to its end: a failure that the worker reported is known by now.
         watch.close()
-        return self._end(ended.exit_code)
+        return self._end(exit_code)
 
-    def _handle(self, news: _News) -> None:
+    def _serve(self) -> int:
+        """Act on news, and tick in between, until the worker has ended; its exit code."""
+        ticked_s = time.monotonic()
+        while True:
+            left_s = ticked_s + _TICK_SECONDS - time.monotonic()
+            try:
+                news = self._news.get(timeout=left_s) if left_s > 0 else self._news.get_nowait()
+            except queue.Empty:
+                news = None
+            if isinstance(news, _WorkerEnded):
+                return news.exit_code
+            if news is not None:
+                self._handle(news)
+                self._maybe_quit()
+            # By the clock: a job that trains fast never lets the queue run empty.
+            if (now_s := time.monotonic()) >= ticked_s + _TICK_SECONDS:
+                self._tick(now_s - ticked_s)
+                ticked_s = now_s
+
+    def _handle(self, news: News) -> None:
         known = self._known
         match news:
             case BoardChange(model=Plan() as plan):
                 if known.plan is None or plan.revision > known.plan.revision:
                     known.plan = plan
-                    self._process.link.send(PlanNews(plan=plan))
+                    self._tell(PlanNews(plan=plan))
             case BoardChange(model=Rendezvous() as place):
                 if place.revision >= (known.plan.revision if known.plan else 0):
-                    self._process.link.send(MeetingPlace(rendezvous=place))
+                    self._tell(MeetingPlace(rendezvous=place))
             case Ready(profile=profile):
                 known.ready = True
                 self._publish()
@@ -154,9 +175,8 @@ class Supervisor:
             case Happened(event=event):
                 self._outbox.append(lambda: self._board.add_event(event))
             case UserFailed(failure=failure):
-                known.failure = failure
-                self._outbox.append(lambda: self._board.put_failure(failure))
-            case _Terminate():
+                self._take_failure(failure)
+            case Terminate():
                 self._take_notice()
         if isinstance(news, Pong | Ready | State | Advanced):
             known.heard_monotonic_s = time.monotonic()
@@ -178,31 +198,53 @@ class Supervisor:
             )
             self._publish()
 
+    def _take_failure(self, failure: Failed) -> None:
+        self._known.failure = failure
+        self._outbox.replace("failure", lambda: self._board.put_failure(failure))
+
     def _maybe_quit(self) -> None:
         """After a notice: end the worker once nobody needs it any more."""
-        known, plan = self._known, self._known.plan
+        known = self._known
         if known.notice is None or known.quitting:
             return
-        if plan is not None:
-            if self._worker_id in plan.workers or known.worker.idle_revision < plan.revision:
-                return
-            unsaved = known.worker.holding is not None and known.worker.saved is None
-            if plan.layout is None and unsaved:
-                return  # while training pauses this may be the last copy
-        known.quitting = True
-        self._process.link.send(Quit())
+        if not known.ready:
+            # It holds nothing, and cannot hear before it has loaded the user's code.
+            known.quitting = True
+            self._process.kill()
+        elif self._is_free():
+            known.quitting = True
+            self._tell(Quit())
 
-    def _tick(self) -> None:
+    def _is_free(self) -> bool:
+        """Whether the newest plan needs nothing of this worker any more."""
+        plan = self._known.plan
+        if plan is None:
+            return True
+        if plan.reason is PlanReason.FINISH:
+            return False  # the job ends at any moment: stay, and vouch for what was saved
+        # When training pauses, a worker has obeyed once its state is saved.
+        obeyed = self._known.worker.idle_revision >= plan.revision
+        return obeyed and self._worker_id not in plan.workers
+
+    def _tell(self, message: Contract) -> None:
+        """Send to the worker; one that does not even take a message is as good as dead."""
+        if not self._process.link.send(message):
+            self._process.kill()
+
+    def _tick(self, since_s: float) -> None:
         """Once a second: is the worker alive, and are we still on the board?"""
         known = self._known
+        slept = since_s > 2 * _TICK_SECONDS
         if known.ready:
+            if slept:  # and so may the worker have: ask it before it is judged
+                known.heard_monotonic_s = time.monotonic()
             silent_s = time.monotonic() - known.heard_monotonic_s
             if silent_s > self._config.worker_timeout_seconds:
                 _log.warning("the worker has been silent for %.1f s; killing it", silent_s)
                 self._process.kill()
                 return
-            self._process.link.send(Ping())
-        if self._seat.is_lost:
+            self._tell(Ping())
+        if self._seat.is_lost or slept:
             self._publish()
 
     def _publish(self) -> None:
@@ -243,11 +285,27 @@ class Supervisor:
         return AgentState.TRAINING if known.worker.revision is not None else AgentState.STANDBY
 
     def _listen(self) -> None:
-        """Pass on what the worker says until it is gone, then say that it is."""
-        for message in self._process.link.messages():
-            self._news.put(message)
-        self._process.kill()  # it closed its link: whatever is left of it is of no use
-        self._news.put(_WorkerEnded(self._process.wait()))
+        """Pass on what the worker says until it is gone."""
+        try:
+            for message in self._process.link.messages():
+                self._news.put(message)
+        except ValueError as error:
+            _log.warning("the worker's last message was cut short: %s", error)
+        # It closed its link, so it is about to end, and its exit code will say why.
+        if not self._ended.wait(_EXIT_SECONDS):
+            self._process.kill()
+
+    def _reap(self, listener: threading.Thread) -> None:
+        """Say that the worker has ended, after all that it said.
+
+        Its link alone does not tell: processes that the user's code forked may hold it open.
+        """
+        exit_code = self._process.wait()
+        self._ended.set()
+        self._process.hang_up()
+        listener.join()
+        self._process.link.close()
+        self._news.put(_WorkerEnded(exit_code))
 
     def _watch_failed(self, error: Exception) -> None:
         _log.error("the board refuses to be watched: %s", error)
@@ -257,8 +315,8 @@ class Supervisor:
         known = self._known
         if exit_code > 0 and known.failure is None and not known.quitting:
             self._report_crash(exit_code)
-        if known.failure is not None:
-            self._outbox.flush(_FLUSH_SECONDS)
+        if known.failure is not None and not self._outbox.flush(_FLUSH_SECONDS):
+            _log.error("the board is away: nobody hears that the job failed: %s", known.failure)
         self._outbox.close()
         self._seat.leave()
         if known.failure is not None:
@@ -285,8 +343,7 @@ class Supervisor:
             message=f"the worker of {self._config.pod} ended by itself with exit code {exit_code}: "
             f"{self._last_words()}",
         )
-        self._known.failure = failure
-        self._outbox.append(lambda: self._board.put_failure(failure))
+        self._take_failure(failure)
 
 
 def new_incarnation(pod: str) -> str:

@@ -6,6 +6,7 @@ Only the second ends the job, so everything of the user's runs inside ``user_cod
 
 from __future__ import annotations
 
+import importlib
 import os
 import traceback
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import torch
 from parcae_api.errors import InputError, TrainingFailed
 
 _OURS = os.path.dirname(__file__) + os.sep
-_TORCHS = os.path.dirname(torch.__file__) + os.sep
+_LEADING = (os.path.dirname(torch.__file__), os.path.dirname(importlib.__file__), "<")
 
 
 class UserCodeFailed(TrainingFailed):
@@ -62,7 +63,7 @@ def _users_traceback(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     starts = (
         next((i for i, frame in enumerate(frames) if not frame.filename.startswith(others)), None)
-        for others in ((_OURS, _TORCHS, "<"), (_OURS,))
+        for others in ((_OURS, *_LEADING), (_OURS,))
     )
     start = next((i for i in starts if i is not None), 0)
     report = traceback.TracebackException.from_exception(error)

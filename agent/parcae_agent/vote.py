@@ -31,7 +31,7 @@ class Outcome:
     layer_seconds: tuple[float, ...]
     """Per layer and micro-batch, averaged over replicas."""
     leaves: bool
-    """Someone has seen a newer plan: all leave after this step."""
+    """Someone knows why: all leave after this step."""
 
     @property
     def loss(self) -> float:
@@ -63,8 +63,8 @@ class Ballot:
         """Begin a new step."""
         self._local.zero_()
 
-    def saw_newer_plan(self) -> None:
-        """This worker knows of a plan beyond the epoch's."""
+    def asks_to_leave(self) -> None:
+        """This worker knows of a plan beyond the epoch's, or is to quit."""
         self._local[0] = 1.0
 
     def put_losses(self, first: int, losses: Tensor) -> None:

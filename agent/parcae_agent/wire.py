@@ -50,13 +50,39 @@ class Wire:
             if self._waiting is not None:
                 self._waiting.put((_CUT, None))
 
+    def call(self, blocking: Callable[[], T]) -> T:
+        """Call something that may block and changes nothing but what it returns or fills.
+
+        Raises:
+            ConnectionError: the epoch was broken, and it did not end.
+        """
+        if self._direct:
+            return blocking()
+        answer: _Answer = SimpleQueue()
+        with self._lock:
+            if self._is_cut:
+                raise ConnectionError("the epoch was broken")
+            self._waiting = answer
+            self._helper = self._helper or _Helper()
+        self._helper.do(blocking, answer)
+        result, error = answer.get()
+        with self._lock:
+            self._waiting = None
+        if result is _CUT:
+            self._helper.leave()
+            self._helper = None
+            raise ConnectionError("the epoch was broken; an operation of it never ended")
+        if error is not None:
+            raise error
+        return cast(T, result)
+
     def all_reduce(self, tensor: Tensor, group: dist.ProcessGroup | None = None) -> None:
         """Sum in place; over everyone if no group is given."""
-        self._wait(lambda: dist.all_reduce(tensor, group=group))
+        self.call(lambda: dist.all_reduce(tensor, group=group))
 
     def all_gather(self, output: Tensor, tensor: Tensor, group: dist.ProcessGroup) -> None:
         """Everyone's tensor, one after the other."""
-        self._wait(lambda: dist.all_gather_into_tensor(output, tensor, group=group))
+        self.call(lambda: dist.all_gather_into_tensor(output, tensor, group=group))
 
     def all_to_all(
         self,
@@ -67,14 +93,14 @@ class Wire:
         group: dist.ProcessGroup,
     ) -> None:
         """Send every member its part of ``tensor``."""
-        self._wait(
+        self.call(
             lambda: dist.all_to_all_single(output, tensor, output_sizes, input_sizes, group=group)
         )
 
     def gather_objects(self, mine: T, size: int) -> list[T]:
         """Everyone's object, in rank order."""
         found: list[Any] = [None] * size
-        self._wait(lambda: dist.all_gather_object(found, mine))
+        self.call(lambda: dist.all_gather_object(found, mine))
         return found
 
     def exchange(self, operations: Sequence[dist.P2POp]) -> None:
@@ -82,59 +108,36 @@ class Wire:
         if not operations:
             return
         works = dist.batch_isend_irecv(list(operations))
-        self._wait(lambda: [work.wait(OPERATION_TIMEOUT) for work in works])
+        self.call(lambda: [work.wait(OPERATION_TIMEOUT) for work in works])
 
     def watched(self, operations: list[dist.P2POp]) -> list[dist.P2POp]:
         """Make operations that ``torch.distributed.pipelining`` starts and waits for end, too."""
         if not self._direct:
             for operation in operations:
                 # Nothing that torch does with its own kind of work is done to these.
-                operation.op = cast(Any, _starter(operation, self._wait))
+                operation.op = cast(Any, _starter(operation, self))
         return operations
-
-    def _wait(self, call: Callable[[], object]) -> None:
-        if self._direct:
-            call()
-            return
-        answer: _Answer = SimpleQueue()
-        with self._lock:
-            if self._is_cut:
-                raise ConnectionError("the epoch was broken")
-            self._waiting = answer
-            self._helper = self._helper or _Helper()
-        self._helper.do(call, answer)
-        result, error = answer.get()
-        with self._lock:
-            self._waiting = None
-        if result is _CUT:
-            self._helper.leave()
-            self._helper = None
-            raise ConnectionError("the epoch was broken; an operation of it never ended")
-        if error is not None:
-            raise error
 
 
 class _Watched:
     """A started operation with the one method that a schedule calls."""
 
-    def __init__(self, work: dist.Work, wait: Callable[[Callable[[], object]], None]) -> None:
+    def __init__(self, work: dist.Work, wire: Wire) -> None:
         self._work = work
-        self._wait = wait
+        self._wire = wire
 
     def wait(self) -> None:
-        self._wait(lambda: self._work.wait(OPERATION_TIMEOUT))
+        self._wire.call(lambda: self._work.wait(OPERATION_TIMEOUT))
 
 
-def _starter(
-    operation: dist.P2POp, wait: Callable[[Callable[[], object]], None]
-) -> Callable[..., _Watched]:
+def _starter(operation: dist.P2POp, wire: Wire) -> Callable[..., _Watched]:
     """What replaces ``isend`` or ``irecv`` in an operation; it knows its arguments already."""
     start: Any = operation.op
     peer = {"group_dst" if start is dist.isend else "group_src": operation.group_peer}
 
     def begin(*_: object, **__: object) -> _Watched:
         work = start(operation.tensor, group=operation.group, tag=operation.tag, **peer)
-        return _Watched(work, wait)
+        return _Watched(work, wire)
 
     return begin
 
@@ -158,9 +161,7 @@ class _Helper:
         while (request := self._calls.get()) is not None:
             call, answer = request
             try:
-                call()
+                answer.put((call(), None))
             except BaseException as error:
                 answer.put((None, error))
-            else:
-                answer.put((None, None))
             del request, call, answer  # hold nothing of an epoch while idle

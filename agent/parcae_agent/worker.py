@@ -89,7 +89,7 @@ class Worker:
             device=self._device,
             wire=self._wire,
             probe=config.probe,
-            newest_revision=lambda: self._mailbox.newest_revision,
+            is_over=self._mailbox.is_over,
         )
         self._broken_revision = 0
         self._last_epoch = 0
@@ -167,8 +167,7 @@ class Worker:
         found = self._mailbox.wait_for_place(plan.revision)
         if found is None:
             return None
-        joined = join_store(found, lambda: self._mailbox.is_over(plan.revision))
-        return None if joined is None else self._former.form(plan, joined)
+        return self._former.form(plan, join_store(found, self._wire))
 
     def _announce(self, formed: Formed) -> None:
         """Tell the records and the board that the epoch trains from here."""

@@ -187,8 +187,6 @@ class JobLoop:
         """The new entry; None when the plan on the board is not the one decided from."""
         if self._entry is None or self._entry.model != seen.plan:
             self._entry = self._board.plan()
-        if self._entry is not None and self._entry.model != seen.plan:
-            return None
         self._entry = self._board.publish_plan(plan, self._entry)
         return self._entry
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import models
 import pytest
 import torch
-from crew import Crew
+from crew import Crew, MakeCrew
 
 from parcae_api.job import Checkpoint, Entrypoint, Instances, JobSpec, Reduction
-
-MakeCrew = Callable[..., Crew]
 
 
 @pytest.fixture(scope="session", autouse=True)

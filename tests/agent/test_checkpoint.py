@@ -73,7 +73,9 @@ def _die_in_fsync(folder: Path) -> None:
 
 
 def test_a_writer_killed_in_the_middle_leaves_no_complete_checkpoint(tmp_path: Path) -> None:
-    process = multiprocessing.get_context("fork").Process(target=_die_in_fsync, args=(tmp_path,))
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["parcae_agent.preload"])
+    process = context.Process(target=_die_in_fsync, args=(tmp_path,))
     process.start()
     process.join(30)
     assert process.exitcode == -signal.SIGKILL

@@ -225,5 +225,5 @@ class TestFiles:
 
     def test_an_unwritable_folder_is_said(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
-        with pytest.raises(TrainingFailed, match="Not a directory; free space or name another"):
+        with pytest.raises(TrainingFailed, match="File exists; free space or name another"):
             Journal(tmp_path / "file", "a/0")

@@ -33,7 +33,7 @@ def test_what_each_worker_puts_in_comes_out_for_all() -> None:
     last.put_losses(2, torch.tensor([0.75, 1.0]).double())
     last.put_squared_norm(1, 16.0)
     last.put_seconds(0, 0.2)
-    last.saw_newer_plan()
+    last.asks_to_leave()
     wire: Any = Sum(last)
     outcome = first.cast(GROUP, wire)
     assert outcome == Outcome(
@@ -57,7 +57,7 @@ def test_a_grid_of_one_needs_nobody() -> None:
 def test_a_cleared_ballot_has_nothing_of_the_last_step() -> None:
     ballot = Ballot(2, 1, CPU)
     ballot.put_losses(0, torch.tensor([1.0, 3.0]).double())
-    ballot.saw_newer_plan()
+    ballot.asks_to_leave()
     ballot.clear()
     wire: Any = None
     outcome = ballot.cast(None, wire)

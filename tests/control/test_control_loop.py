@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
+from typing import cast
 
 import pytest
-from control_site import Site, wait_until
-from control_world import grid_of
+from control_site import FakeCluster, RunningLoop, Site, wait_until
+from control_world import World, grid_of, make_job, make_profile
 
+from parcae_api.board import JobBoard
+from parcae_api.board_keys import KeyKind
 from parcae_api.board_snapshot import BoardChange
 from parcae_api.events import Failed, InstanceJoined, NoticeGiven, Planned
 from parcae_api.job import ConditionType
@@ -18,6 +22,7 @@ from parcae_api.progress import Progress
 from parcae_cli.etcd_server import EtcdServer
 from parcae_operator.actions import Complete, Fail
 from parcae_operator.loop import JobLoop
+from parcae_optimizer.reactive import ReactivePlanner
 
 pytestmark = pytest.mark.processes
 
@@ -136,6 +141,56 @@ def test_a_loop_that_returns_adopts_the_plan_and_disturbs_nobody(site: Site) -> 
     wait_until(lambda: reason(second.loop) == "Training", "it is adopted")
     site.ready("c")
     assert grid_of(site.await_plan(3)) == [["a"], ["b"], ["c"]]
+
+
+def test_half_a_board_is_no_ground_for_a_decision() -> None:
+    # A watch may deliver key by key; without progress, the plan would seem to have never formed.
+    world = World().training(1, 1, "a").wait(3600)
+    assert world.plan is not None
+    board = HalfBoard(
+        BoardChange(KeyKind.AGENT, "a", world.hands["a"].membership(), 1),
+        BoardChange(KeyKind.PLAN, "", world.plan, 2),
+        BoardChange(KeyKind.PROFILE, "", make_profile(6), 3),
+    )
+    cluster = FakeCluster()
+    cluster.run("a")
+    loop = JobLoop(
+        make_job(),
+        cast(JobBoard, board),
+        cluster,
+        ReactivePlanner(),
+        report=lambda event: None,
+        clock=lambda: world.now,
+    )
+    running = RunningLoop(loop)
+    wait_until(lambda: board.is_watched and not loop._wake.is_set(), "it has looked")
+    running.stop()
+    assert running.error is None
+    assert not board.published
+
+
+class HalfBoard:
+    """Delivers some keys, and never says that this is all."""
+
+    def __init__(self, *changes: BoardChange) -> None:
+        self._changes = changes
+        self.is_watched = False
+        self.published: list[Plan] = []
+
+    def watch(self, on_change: Callable[[BoardChange], None], **_: object) -> HalfBoard:
+        for change in self._changes:
+            on_change(change)
+        self.is_watched = True
+        return self
+
+    def close(self) -> None:
+        pass
+
+    def plan(self) -> None:
+        pass
+
+    def publish_plan(self, plan: Plan, previous: object) -> None:
+        self.published.append(plan)
 
 
 def test_what_happened_while_no_loop_was_there_is_made_up_for(site: Site) -> None:

@@ -101,6 +101,8 @@ class Crew:
         self.layers = layers
         self.hands: dict[str, Hand] = {}
         self.revision = 0
+        self.first: dict[int, Hand] = {}
+        """The grid's first worker by revision."""
         self.progress = 0
         """Committed steps, as the grid's first worker last reported."""
         self._condition = threading.Condition()
@@ -153,6 +155,7 @@ class Crew:
     ) -> int:
         """Publish the next plan: to all, or only to those in ``tell``."""
         self.revision += 1
+        self.first[self.revision] = self.hands[workers[0]]
         ids = [f"{w}/0" for w in workers]
         layout = even_layout(
             data, pipeline, layers=layers or self.layers, micro_batches=micro_batches
@@ -233,6 +236,11 @@ class Crew:
                 lambda name=name: self.hands[name].state.revision == revision,
                 f"{name} trains in revision {revision}",
             )
+
+    def wait_first(self, revision: int) -> None:
+        """Until a revision's epoch has formed and the plan's first worker says so."""
+        first = self.first[revision]
+        self.wait(lambda: first.state.revision == revision, f"revision {revision} formed")
 
     def wait_idle(self, revision: int, *names: str) -> None:
         """Until those workers have nothing more to do for a revision."""
@@ -350,3 +358,7 @@ class Crew:
                 hand.failures.append(failure)
             case Advanced(progress=progress):
                 self.progress = progress.step
+
+
+MakeCrew = Callable[..., Crew]
+"""A fixture: the training function's name in ``models``, its arguments as keywords."""

@@ -4,6 +4,7 @@
 
     Faults().kill(at="reduce", step=6)
     Faults().fail_with(RuntimeError("torn"), at="voted", step=6).kill(at="form", nth=2)
+    Faults().kill(at="agreed", once=tmp_path / "armed")
 
 A script is a worker's probe (``parcae_agent.probe``). It is pickled into the worker and counts
 there on its own.
@@ -17,6 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from parcae_agent.probe import POINTS
 
@@ -26,11 +28,14 @@ class _Fault:
     at: str
     step: int | None
     nth: int
+    once: Path | None
     act: Callable[[], None]
     seen: int = 0
 
     def meet(self, point: str, step: int) -> None:
         if point != self.at or (self.step is not None and step != self.step):
+            return
+        if self.once is not None and not self.once.exists():
             return
         self.seen += 1
         if self.seen == self.nth:
@@ -68,34 +73,39 @@ class _Hold:
 
 @dataclass
 class Faults:
-    """Every method adds one failure, at the ``nth`` time that point (and step) is met."""
+    """Every method adds one failure: at the ``nth`` time that point (and step) is met, of those
+    times at which the file ``once`` exists, if one is given."""
 
     script: list[_Fault] = field(default_factory=list)
 
-    def kill(self, *, at: str, step: int | None = None, nth: int = 1) -> Faults:
+    def kill(self, **when: Any) -> Faults:
         """SIGKILL the worker."""
-        return self._add(at, step, nth, _Signal(signal.SIGKILL))
+        return self._add(_Signal(signal.SIGKILL), **when)
 
-    def stop(self, *, at: str, step: int | None = None, nth: int = 1) -> Faults:
+    def stop(self, **when: Any) -> Faults:
         """SIGSTOP it: it stays, and says nothing."""
-        return self._add(at, step, nth, _Signal(signal.SIGSTOP))
+        return self._add(_Signal(signal.SIGSTOP), **when)
 
-    def fail_with(
-        self, error: Exception, *, at: str, step: int | None = None, nth: int = 1
-    ) -> Faults:
+    def fail_with(self, error: Exception, **when: Any) -> Faults:
         """Raise there, as a torn connection would."""
-        return self._add(at, step, nth, _Raise(error))
+        return self._add(_Raise(error), **when)
 
-    def hold(
-        self, reached: Path, until: Path, *, at: str, step: int | None = None, nth: int = 1
-    ) -> Faults:
+    def hold(self, reached: Path, until: Path, **when: Any) -> Faults:
         """Touch ``reached`` and wait there until ``until`` exists."""
-        return self._add(at, step, nth, _Hold(reached, until))
+        return self._add(_Hold(reached, until), **when)
 
     def __call__(self, point: str, step: int) -> None:
         for fault in self.script:
             fault.meet(point, step)
 
-    def _add(self, at: str, step: int | None, nth: int, act: Callable[[], None]) -> Faults:
+    def _add(
+        self,
+        act: Callable[[], None],
+        *,
+        at: str,
+        step: int | None = None,
+        nth: int = 1,
+        once: Path | None = None,
+    ) -> Faults:
         assert at in POINTS, f"{at} is no point; there are {POINTS}"
-        return Faults([*self.script, _Fault(at, step, nth, act)])
+        return Faults([*self.script, _Fault(at, step, nth, once, act)])

@@ -1,6 +1,13 @@
 """Small trainings for tests: a GPT of few layers, with dropout, ties and clipping."""
 
+from __future__ import annotations
+
 import os
+import resource
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -92,45 +99,184 @@ def gpt(
     )
 
 
-class Boom(nn.Module):
-    def __init__(self, pid_file: str | None, at_call: int) -> None:
-        super().__init__()
-        self.inner, self.calls, self.at_call = nn.Linear(16, 16), 0, at_call
-        self.pid_file = pid_file
+class Fault(nn.Module):
+    """Does something in forward, from its ``at_call``-th micro-batch on; not on the meta device."""
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def __init__(self, act: Callable[[torch.Tensor], object], at_call: int) -> None:
+        super().__init__()
+        self.inner, self.calls = nn.Linear(16, 16), 0
+        self.act, self.at_call = act, at_call
+
+    def forward(self, x: torch.Tensor) -> object:
+        y = x + self.inner(x)
         if not x.is_meta:
             self.calls += 1
             if self.calls > self.at_call:
-                raise ZeroDivisionError(f"boom in process {os.getpid()}")
-        return x + self.inner(x)
+                return self.act(y)
+        return y
+
+
+def _explode(x: torch.Tensor) -> object:
+    raise ZeroDivisionError(f"boom in process {os.getpid()}")
+
+
+FAULTS: dict[str, Callable[[torch.Tensor], object]] = {
+    "raise": _explode,
+    "tuple": lambda x: (x, x),
+    "none": lambda x: None,
+    "shape": lambda x: x[:, :-1],
+    "dtype": lambda x: x.double(),
+    "exit": lambda x: sys.exit(3),
+}
+
+
+def with_fault(kind: str, *, at_call: int, steps: int = 1000) -> Training:
+    """A layer in the middle goes wrong at its ``at_call``-th micro-batch."""
+    base = gpt(blocks=2, steps=steps)
+    layers = list(base.layers)
+    layers.insert(2, Layer("fault", lambda: Fault(FAULTS[kind], at_call)))
+    return replace(base, layers=layers)
 
 
 def exploding(*, at_call: int, steps: int = 1000) -> Training:
     """Raises in the forward of a middle layer, at its ``at_call``-th micro-batch."""
-    base = gpt(blocks=2, steps=steps)
-    layers = list(base.layers)
-    layers.insert(2, Layer("boom", lambda: Boom(None, at_call)))
-    return Training(
-        layers=layers,
-        loss=base.loss,
-        data=base.data,
-        optimizer=base.optimizer,
-        global_batch=base.global_batch,
-        micro_batch=base.micro_batch,
-        steps=steps,
-    )
+    return with_fault("raise", at_call=at_call, steps=steps)
+
+
+class FaultyData(Counting):
+    """Goes wrong at one sample."""
+
+    def __init__(self, kind: str, at: int) -> None:
+        super().__init__(97, 32, 8)
+        self.kind, self.at = kind, at
+
+    def __getitem__(self, i: int) -> tuple[torch.Tensor, torch.Tensor]:
+        inputs, targets = super().__getitem__(i)
+        if i == self.at:
+            if self.kind == "raise":
+                raise LookupError(f"sample {i} is gone")
+            return inputs[:-1], targets[:-1]
+        return inputs, targets
+
+
+def with_faulty_data(kind: str, *, at: int = 5) -> Training:
+    """One sample raises, or is of another size (each micro-batch is one sample)."""
+    return replace(gpt(blocks=2), data=FaultyData(kind, at), global_batch=8, micro_batch=1)
+
+
+def with_faulty_loss(kind: str) -> Training:
+    """The loss raises, or is none."""
+
+    def loss(output: torch.Tensor, target: torch.Tensor) -> object:
+        if kind == "raise":
+            raise ArithmeticError("no loss today")
+        return 1.0 if kind == "float" else output.mean(0)
+
+    return replace(gpt(blocks=2), loss=loss)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultyOptimizer(SGD):
+    """Raises in a step."""
+
+    at_step: int
+
+    def update(self, *args: Any, step: int, **more: Any) -> None:
+        if step == self.at_step:
+            raise OverflowError("the optimizer is full")
+        super().update(*args, step=step, **more)
+
+
+def with_faulty_optimizer(*, at_step: int) -> Training:
+    """The user's optimizer raises in a step."""
+    return replace(gpt(blocks=2), optimizer=FaultyOptimizer(lr=0.05, at_step=at_step))
 
 
 def turning_nan(*, lr: float = 1e30, steps: int = 1000) -> Training:
     """Diverges within a few steps."""
-    base = gpt(blocks=2, steps=steps)
+    return replace(gpt(blocks=2, steps=steps), optimizer=SGD(lr=lr), clip_norm=None)
+
+
+def on_a_small_disk(*, limit: int, steps: int = 20) -> Training:
+    """No file of this process may grow beyond ``limit`` bytes: the kernel refuses to write."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    return gpt(steps=steps)
+
+
+class Scale(nn.Module):
+    """No parameters, and no gradient reaches its input."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x / 8 - 1
+
+
+class Frozen(nn.Module):
+    """Parameters that are not trained."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(width, width)
+        self.inner.requires_grad_(False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x)
+
+
+class InPlace(nn.Module):
+    """Changes what it is given."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.relu_(x.add_(self.shift))
+
+
+class Stop(nn.Module):
+    """No gradient passes; what is before it learns nothing from here."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.detach()
+
+
+class Pairs:
+    """Vectors and their reversed cumulative sums."""
+
+    def __len__(self) -> int:
+        return 61
+
+    def __getitem__(self, i: int) -> tuple[torch.Tensor, torch.Tensor]:
+        x = torch.sin(torch.arange(8.0) * (i + 1))
+        return x, x.cumsum(0).flip(0)
+
+
+def zoo(*, steps: int = 20, dtype: str = "float32") -> Training:
+    """Layers that a cut between stages must not show: see each one's word."""
+    kind = {"float32": torch.float32, "float64": torch.float64}[dtype]
+
+    class Cast(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.to(kind)
+
+    builds: list[tuple[str, Callable[[], nn.Module]]] = [
+        ("scale", Scale),
+        ("cast", Cast),
+        ("frozen", lambda: Frozen(8).to(kind)),
+        ("first", lambda: nn.Linear(8, 8, dtype=kind)),
+        ("stop", Stop),
+        ("identity", nn.Identity),
+        ("inplace", lambda: InPlace(8).to(kind)),
+        ("dropout", lambda: nn.Dropout(0.2)),
+        ("last", lambda: nn.Linear(8, 8, dtype=kind)),
+        ("out", nn.Tanh),
+    ]
     return Training(
-        layers=base.layers,
-        loss=base.loss,
-        data=base.data,
-        optimizer=SGD(lr=lr),
-        global_batch=base.global_batch,
-        micro_batch=base.micro_batch,
+        layers=[Layer(name, build) for name, build in builds],
+        loss=lambda output, target: F.mse_loss(output, target.to(output.dtype)),
+        data=Pairs(),
+        optimizer=AdamW(lr=0.01),
+        global_batch=12,
+        micro_batch=2,
         steps=steps,
     )

@@ -6,7 +6,7 @@ server has no thread and touches no device, so forking it is safe.
 
 from __future__ import annotations
 
-import ctypes
+import logging
 import multiprocessing
 import os
 import signal
@@ -16,7 +16,9 @@ from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from parcae_agent.settings import AgentConfig
+from parcae_agent.agent import run_agent
+from parcae_agent.launch import WorkerProcess, fork_worker
+from parcae_agent.settings import AgentConfig, WorkerConfig
 
 PRELOAD = ["parcae_agent.preload", "parcae_agent.agent", "parcae_agent.launch"]
 
@@ -67,15 +69,19 @@ class AgentLauncher:
         return ForkedAgent(process)
 
 
-def die_with_parent() -> None:
-    """Have Linux kill this process when the fork server ends, which ends with the command.
+def _end_with_command() -> None:
+    """Kill this agent when the command ends, however it ends: nothing outlives a kill -9.
 
-    So nothing outlives a command that was killed with -9. Elsewhere than on Linux the agents of
-    such a command notice only that etcd is gone.
+    The fork server is no help: it lives as long as any process that it has forked.
     """
-    if sys.platform == "linux":
-        set_parent_death_signal = 1  # PR_SET_PDEATHSIG
-        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+    command = multiprocessing.parent_process()
+    assert command is not None
+
+    def watch() -> None:
+        command.join()
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=watch, name="parcae-command", daemon=True).start()
 
 
 def warm_up() -> None:
@@ -91,13 +97,7 @@ def _nothing() -> None:
 
 def _agent(config: AgentConfig, log: str) -> None:
     """The forked process: lead a group of its own, log to the run's file, run the agent."""
-    import logging
-
-    from parcae_agent.agent import run_agent
-    from parcae_agent.launch import fork_worker
-
     os.setpgid(0, 0)
-    die_with_parent()
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
@@ -108,7 +108,13 @@ def _agent(config: AgentConfig, log: str) -> None:
         stream=sys.stderr,
         force=True,
     )
-    code = run_agent(config, fork_worker)
+
+    def start_worker(settings: WorkerConfig) -> WorkerProcess:
+        worker = fork_worker(settings)  # while this process has no other thread
+        _end_with_command()
+        return worker
+
+    code = run_agent(config, start_worker)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

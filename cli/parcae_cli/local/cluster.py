@@ -23,6 +23,10 @@ from parcae_api.membership import Notice
 from parcae_operator.observation import Pod, PodPhase
 
 NOTICE_SOURCE = "fake-cloud"
+_CRASH_SECONDS = 3.0
+"""An agent that ends by itself sooner after its start has crashed."""
+_CRASHES_FORGIVEN = 2
+_LONGEST_BACKOFF_SECONDS = 30.0
 
 
 class AgentProcess(Protocol):
@@ -49,6 +53,10 @@ class _Node:
     pod: str | None = None
     left_by: str | None = None
     """The pod that ended of itself after a notice, its state being out."""
+    num_crashes: int = 0
+    """Agents in a row that ended right after their start."""
+    held_back: threading.Timer | None = None
+    """Runs while the node waits before it starts another agent."""
 
 
 @dataclass
@@ -58,6 +66,7 @@ class _Pod:
     phase: PodPhase = PodPhase.PENDING
     process: AgentProcess | None = None
     notice: Notice | None = None
+    started_s: float = 0.0
 
 
 class Loss(StrEnum):
@@ -159,6 +168,9 @@ class LocalCluster:
         """Kill what is left."""
         with self._lock:
             self._closed = True
+            for node in self._nodes.values():
+                if node.held_back is not None:
+                    node.held_back.cancel()
             for pod in list(self._pods.values()):
                 if pod.process is not None:
                     _kill_group(pod.process.pid)
@@ -171,12 +183,17 @@ class LocalCluster:
 
     def _bind(self) -> None:
         """Give waiting pods to free nodes that are not about to go."""
-        free = [n for n in self._nodes.values() if n.pod is None and n.notice is None]
+        free = [
+            n
+            for n in self._nodes.values()
+            if n.pod is None and n.notice is None and n.held_back is None
+        ]
         waiting = [p for p in self._pods.values() if p.phase is PodPhase.PENDING]
         for node, pod in zip(free, waiting, strict=False):
             if self._closed:
                 return
             node.pod, pod.node, pod.phase = pod.name, node.name, PodPhase.RUNNING
+            pod.started_s = time.monotonic()
             pod.process = self._launch(pod.name, node.name)
             pod.process.on_exit(partial(self._exited, pod.name))
 
@@ -193,6 +210,29 @@ class LocalCluster:
             if node is not None and node.pod == name:
                 node.pod = None
                 node.left_by = name if left else None
+                self._hold_back(node, lived_s=time.monotonic() - pod.started_s)
+            self._bind()
+        self._wake()
+
+    def _hold_back(self, node: _Node, lived_s: float) -> None:
+        """Start the next agent at once, or later and later where they keep ending at their start.
+
+        So a kubelet does (CrashLoopBackOff), and an agent that cannot start does no harm.
+        """
+        if lived_s >= _CRASH_SECONDS:
+            node.num_crashes = 0
+            return
+        node.num_crashes += 1
+        if node.num_crashes < _CRASHES_FORGIVEN:
+            return
+        delay_s = min(_LONGEST_BACKOFF_SECONDS, 2.0 ** (node.num_crashes - _CRASHES_FORGIVEN))
+        node.held_back = threading.Timer(delay_s, self._release, [node])
+        node.held_back.daemon = True
+        node.held_back.start()
+
+    def _release(self, node: _Node) -> None:
+        with self._lock:
+            node.held_back = None
             self._bind()
         self._wake()
 

@@ -32,8 +32,8 @@ def run_local(options: LocalOptions, console: Console, errors: Console) -> int:
     """Run, write the records, and say how it went.
 
     Returns:
-        The exit code: 0; 1 when the user's code failed, training could not end, a sample was lost
-        or repeated, or the check failed; 130 when interrupted.
+        The exit code: 0; 1 when the user's code failed, nothing was trained, the final state was
+        not saved, a sample was lost or repeated, or the check failed; 130 when interrupted.
 
     Raises:
         InputError: something that the user gave cannot work.
@@ -208,7 +208,7 @@ def _exit_code(
         return EXIT_FAILED
     if ending.interrupted:
         return EXIT_INTERRUPTED
-    if ending.complete is None:
+    if ending.complete is None or not ending.complete.saved:
         return EXIT_FAILED
     exact = plan.job.spec.reduction == "exact"
     if verification is not None and exact and not verification.bit_identical:

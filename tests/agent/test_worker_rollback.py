@@ -1,0 +1,99 @@
+"""No holder of a layer is left: all go back to the newest checkpoint, or to the start."""
+
+from __future__ import annotations
+
+import pytest
+from crew import Crew, MakeCrew
+from faults import Faults
+from proof import assert_same_bits
+
+from parcae_agent.checkpoint import complete_steps
+from parcae_api.plan import PlanReason
+
+pytestmark = pytest.mark.processes
+
+STEPS = 14
+
+
+def lose_a_stage(crew: Crew, *, step: int) -> None:
+    crew.start(*"abcd", probes={"b": Faults().kill(at="reduced", step=step)})
+    crew.plan(1, 3, "abc")
+    crew.gone("b")
+
+
+def test_to_the_newest_checkpoint(make_crew: MakeCrew) -> None:
+    crew = make_crew(steps=STEPS, every_steps=3)
+    lose_a_stage(crew, step=8)
+    crew.wait_broken(1, "a", "c")
+    newest = complete_steps(crew.checkpoints, crew.layers)[-1]
+    revision = crew.plan(1, 3, "dca", reason=PlanReason.ROLLBACK)
+    crew.wait_saved(STEPS)
+    (rollback,) = crew.rollbacks
+    assert (rollback.from_step, rollback.to_step) == (8, newest)
+    assert newest in (3, 6)
+    assert crew.migration(revision).steps_replayed == 9 - newest
+    assert_same_bits(crew, STEPS)
+
+
+def test_to_the_start_where_there_is_no_checkpoint(make_crew: MakeCrew) -> None:
+    crew = make_crew(steps=STEPS)
+    lose_a_stage(crew, step=5)
+    revision = crew.plan(1, 2, "dc", reason=PlanReason.LOSS)
+    crew.wait_saved(STEPS)
+    (rollback,) = crew.rollbacks
+    assert (rollback.from_step, rollback.to_step) == (5, 0)
+    assert rollback.layers == ("embed", "block0", "block1", "block2", "block3", "head")
+    assert crew.migration(revision).steps_replayed == 6
+    assert_same_bits(crew, STEPS)
+
+
+@pytest.mark.parametrize("point", ["agreed", "transferred", "formed"])
+def test_the_meeting_that_rolls_back_breaks(make_crew: MakeCrew, point: str) -> None:
+    """What was lost is still told by the epoch that forms in the end."""
+    crew = make_crew(steps=STEPS, every_steps=3)
+    armed = crew.folder / "armed"
+    probes = {
+        "b": Faults().kill(at="reduced", step=7),
+        "d": Faults().kill(at=point, once=armed),
+    }
+    crew.start(*"abcde", probes=probes)
+    crew.plan(1, 3, "abc")
+    crew.gone("b")
+    crew.wait_broken(1, "a", "c")
+    armed.touch()
+    crew.plan(1, 3, "dca", reason=PlanReason.ROLLBACK)
+    crew.gone("d")
+    crew.plan(1, 3, "eca", reason=PlanReason.ROLLBACK)
+    crew.wait_saved(STEPS)
+    assert {r.from_step for r in crew.rollbacks} == {7}
+    assert_same_bits(crew, STEPS)
+
+
+def test_everyone_dies(make_crew: MakeCrew) -> None:
+    """New workers go on from what the dead had written."""
+    crew = make_crew(steps=STEPS, every_steps=4)
+    crew.start(*"ab")
+    crew.plan(1, 2, "ab")
+    crew.wait_committed(9)
+    crew.kill("a", "b")
+    crew.start(*"cd")
+    crew.plan(2, 1, "cd", reason=PlanReason.LOSS)
+    crew.wait_saved(STEPS)
+    assert_same_bits(crew, STEPS)
+
+
+def test_twice(make_crew: MakeCrew) -> None:
+    """Also by workers whose modules have been through it: initial values must be built anew."""
+    crew = make_crew(steps=STEPS)
+    crew.start(*"abcd")
+    crew.plan(1, 2, "ab")
+    crew.wait_committed(2)
+    crew.kill("b")
+    crew.plan(1, 2, "ca", reason=PlanReason.LOSS)
+    crew.wait(lambda: len(crew.rollbacks) == 1, "the first rollback")
+    crew.wait_committed(3)
+    crew.kill("c")
+    crew.plan(1, 2, "ad", reason=PlanReason.LOSS)
+    crew.wait_saved(STEPS)
+    assert [r.to_step for r in crew.rollbacks] == [0, 0]
+    assert_same_bits(crew, STEPS)
