@@ -65,7 +65,8 @@ def test_the_meeting_that_rolls_back_breaks(make_crew: MakeCrew, point: str) -> 
     crew.gone("d")
     crew.plan(1, 3, "eca", reason=PlanReason.ROLLBACK)
     crew.wait_saved(STEPS)
-    assert {r.from_step for r in crew.rollbacks} == {7}
+    # If it had formed, it was the dead worker's to tell, and 6 is what was reached since.
+    assert [r.from_step for r in crew.rollbacks] in ([7], [6] if point == "formed" else [7])
     assert_same_bits(crew, STEPS)
 
 

@@ -13,7 +13,7 @@ from local_site import Site, agents_of, worker_of
 
 pytestmark = pytest.mark.processes
 
-STEPS = 260
+STEPS = 200
 
 
 def start(site: Site, name: str = "run", *more: str, steps: int = STEPS) -> psutil.Process:
@@ -38,7 +38,7 @@ def test_worker_supervisor_and_etcd_are_killed(site: Site) -> None:
     worker_of(agents_of(command)[0]).kill()
     site.await_commits(80)
     agents_of(command)[-1].kill()
-    site.await_commits(130)
+    site.await_commits(120)
     (etcd,) = (p for p in command.children(recursive=True) if p.name() == "etcd")
     etcd.kill()
     finish(site)

@@ -55,9 +55,9 @@ def even_layout(data: int, pipeline: int, *, layers: int, micro_batches: int) ->
     )
 
 
-def await_true(condition: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
+def await_true(condition: Callable[[], bool], what: object) -> None:
     """For what nobody reports: files, and the kernel's view of a process."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + WAIT_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"never happened: {what}"
         time.sleep(0.002)
@@ -218,7 +218,16 @@ class Crew:
         """Close its link, as the death of its supervisor does."""
         self.hands[name].link.close()
 
+    def quit(self, *names: str) -> None:
+        """Tell some to end."""
+        for name in names:
+            self.hands[name].link.send(Quit())
+
     # What a test awaits.
+
+    def await_file(self, path: Path) -> None:
+        """Until a fault has touched it."""
+        await_true(path.exists, f"{path.name} is there; {self}")
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         with self._condition:

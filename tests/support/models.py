@@ -192,6 +192,12 @@ def with_faulty_optimizer(*, at_step: int) -> Training:
     return replace(gpt(blocks=2), optimizer=FaultyOptimizer(lr=0.05, at_step=at_step))
 
 
+def with_batch_norm() -> Training:
+    """A layer whose running statistics would depend on the layout."""
+    base = gpt(blocks=1)
+    return replace(base, layers=[*base.layers, Layer("norm", lambda: nn.BatchNorm1d(8))])
+
+
 def turning_nan(*, lr: float = 1e30, steps: int = 1000) -> Training:
     """Diverges within a few steps."""
     return replace(gpt(blocks=2, steps=steps), optimizer=SGD(lr=lr), clip_norm=None)

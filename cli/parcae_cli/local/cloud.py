@@ -92,7 +92,9 @@ class FakeCloud:
         self._started_s = 0.0
         self.is_over = threading.Event()
         """Set when the recording has been played to its end."""
-        self._thread = threading.Thread(target=self._play, name="parcae-cloud", daemon=True)
+        self.error: Exception | None = None
+        """What ended it before that."""
+        self._thread = threading.Thread(target=self._run, name="parcae-cloud", daemon=True)
 
     def start(self) -> None:
         """Begin."""
@@ -109,6 +111,12 @@ class FakeCloud:
     def elapsed_s(self) -> float:
         """Real seconds since the start."""
         return time.monotonic() - self._started_s
+
+    def _run(self) -> None:
+        try:
+            self._play()
+        except Exception as error:
+            self.error = error
 
     def _play(self) -> None:
         while self._cues:

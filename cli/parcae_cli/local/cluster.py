@@ -8,6 +8,7 @@ is its end. The controller cannot tell the difference.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import threading
@@ -21,6 +22,8 @@ from typing import Protocol
 from parcae_agent.settings import ExitCode
 from parcae_api.membership import Notice
 from parcae_operator.observation import Pod, PodPhase
+
+_log = logging.getLogger(__name__)
 
 NOTICE_SOURCE = "fake-cloud"
 _CRASH_SECONDS = 3.0
@@ -192,10 +195,18 @@ class LocalCluster:
         for node, pod in zip(free, waiting, strict=False):
             if self._closed:
                 return
-            node.pod, pod.node, pod.phase = pod.name, node.name, PodPhase.RUNNING
-            pod.started_s = time.monotonic()
-            pod.process = self._launch(pod.name, node.name)
-            pod.process.on_exit(partial(self._exited, pod.name))
+            self._start(node, pod)
+
+    def _start(self, node: _Node, pod: _Pod) -> None:
+        try:
+            process = self._launch(pod.name, node.name)
+        except (OSError, EOFError) as error:
+            _log.warning("%s does not start on %s: %s", pod.name, node.name, error)
+            self._hold_back(node, lived_s=0.0)
+            return
+        node.pod, pod.node, pod.phase = pod.name, node.name, PodPhase.RUNNING
+        pod.process, pod.started_s = process, time.monotonic()
+        process.on_exit(partial(self._exited, pod.name))
 
     def _exited(self, name: str, code: int) -> None:
         with self._lock:
@@ -204,13 +215,16 @@ class LocalCluster:
                 return  # its node went first
             if pod.process is not None:
                 _kill_group(pod.process.pid, leader_lives=False)
-            left = pod.notice is not None and code == ExitCode.DONE
-            self._end(pod, None if left or code == ExitCode.USER_CODE else Loss.SUDDEN)
+            # A notice that comes before the agent can hear it ends it, too.
+            left = code in (ExitCode.DONE, -signal.SIGTERM)
+            announced = left and pod.notice is not None
+            self._end(pod, _loss(code, left=left, announced=announced))
             node = self._nodes.get(pod.node)
             if node is not None and node.pod == name:
                 node.pod = None
-                node.left_by = name if left else None
-                self._hold_back(node, lived_s=time.monotonic() - pod.started_s)
+                node.left_by = name if announced else None
+                if not announced:
+                    self._hold_back(node, lived_s=time.monotonic() - pod.started_s)
             self._bind()
         self._wake()
 
@@ -223,7 +237,7 @@ class LocalCluster:
             node.num_crashes = 0
             return
         node.num_crashes += 1
-        if node.num_crashes < _CRASHES_FORGIVEN:
+        if self._closed or node.num_crashes < _CRASHES_FORGIVEN:
             return
         delay_s = min(_LONGEST_BACKOFF_SECONDS, 2.0 ** (node.num_crashes - _CRASHES_FORGIVEN))
         node.held_back = threading.Timer(delay_s, self._release, [node])
@@ -240,6 +254,13 @@ class LocalCluster:
         del self._pods[pod.name]
         if loss is not None:
             self._on_ended(Ended(pod.name, pod.node, loss, time.time()))
+
+
+def _loss(code: int, *, left: bool, announced: bool) -> Loss | None:
+    """How the end of an agent counts; None where it is no loss, or counts with its node's end."""
+    if announced or code == ExitCode.USER_CODE:
+        return None
+    return Loss.NOTICED if left else Loss.SUDDEN  # left: somebody sent it a SIGTERM
 
 
 def _send(pid: int, signal_: signal.Signals) -> None:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from parcae_api.errors import InputError
 from parcae_api.job import ParcaeJob, Reduction, load_job
+from parcae_cli.local.folder import RunFolder
 from parcae_traces import Trace, cut, find_trace, parse_segment, scale
-
-MARKER = ".parcae-run"
-"""Says that a folder is a run's: only such a folder is ever emptied."""
-
 
 @dataclass(frozen=True)
 class LocalOptions:
@@ -39,10 +34,16 @@ class LocalRunPlan:
     search_path: str
     trace: Trace | None
     speedup: float
-    out: Path
+    folder: RunFolder
+    """Taken: enter it, so that it is given back."""
     verify: bool
     unnoticed: float
     seed: int
+
+    @property
+    def out(self) -> Path:
+        """Where the records go."""
+        return self.folder.path
 
 
 def check(options: LocalOptions) -> LocalRunPlan:
@@ -60,13 +61,13 @@ def check(options: LocalOptions) -> LocalRunPlan:
         spec = job.spec.model_copy(update={"reduction": options.reduction})
         job = job.model_copy(update={"spec": spec})
     trace = _trace(options, job)
-    _prepare_folder(options.out)
+    folder = RunFolder.take(options.out)
     return LocalRunPlan(
         job=job,
         search_path=str(options.manifest.resolve().parent),
         trace=trace,
         speedup=options.speedup,
-        out=options.out.resolve(),
+        folder=folder,
         verify=options.verify,
         unnoticed=options.unnoticed,
         seed=options.seed,
@@ -86,27 +87,3 @@ def _trace(options: LocalOptions, job: ParcaeJob) -> Trace | None:
     if trace.capacity > job.spec.instances.max:
         trace = scale(trace, job.spec.instances.max, options.seed)
     return trace
-
-
-def _prepare_folder(out: Path) -> None:
-    """Make the folder, or empty an earlier run's; never touch anything else."""
-    try:
-        if out.exists() and not out.is_dir():
-            raise InputError(f"--out: {out} is a file; name a folder")
-        if out.is_dir() and any(out.iterdir()):
-            if not (out / MARKER).exists():
-                raise InputError(
-                    f"--out: {out} holds files that are no earlier run's; name an empty folder"
-                )
-            for entry in out.iterdir():
-                if entry.is_dir():
-                    shutil.rmtree(entry)
-                elif entry.name != MARKER:
-                    entry.unlink()
-        out.mkdir(parents=True, exist_ok=True)
-        (out / MARKER).write_text("made by parcae local; emptied by the next run\n")
-    except OSError as error:
-        detail = error.strerror or os.strerror(error.errno or 0)
-        raise InputError(
-            f"--out: {out} cannot be written: {detail}; name another folder"
-        ) from error

@@ -150,14 +150,22 @@ class LiveView:
         self._live.stop()
 
     def _add(self, at_unix_s: float, text: str, style: str) -> None:
-        stamp = Text(f"{at_unix_s - self._started_unix_s:6.1f}s ", style="dim")
-        self._events.append(stamp + Text(text, style=style, overflow="ellipsis", no_wrap=True))
+        stamp = f"{at_unix_s - self._started_unix_s:6.1f}s "
+        line = Text.assemble((stamp, "dim"), (text, style), overflow="ellipsis", no_wrap=True)
+        self._events.append(line)
         if self._frame is not None:
             self._live.update(self._draw(self._frame))
 
     def _draw(self, frame: Frame) -> RenderableType:
         return Panel(
-            Group(self._numbers(frame), Text(), _nodes(frame), Text(), *self._events),
+            Group(
+                self._numbers(frame),
+                Text(frame.why, style="magenta", overflow="ellipsis", no_wrap=True),
+                Text(),
+                _nodes(frame),
+                Text(),
+                *self._events,
+            ),
             title=f"[bold]{frame.title}[/]",
             subtitle=_clock(frame),
             border_style="cyan",

@@ -1,0 +1,35 @@
+"""Where our own warnings go during a run: into its folder, not across the screen."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_LOGGERS = ("parcae_api", "parcae_agent", "parcae_operator", "parcae_optimizer", "parcae_cli")
+
+
+class _QuietFileHandler(logging.FileHandler):
+    """A full disk is not worth a traceback per line."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - its name in logging
+        """See ``logging.Handler.handleError``."""
+
+
+@contextmanager
+def log_to(path: Path) -> Iterator[None]:
+    """Have what this process logs written to a file."""
+    handler = _QuietFileHandler(path, encoding="utf-8", delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    before = {name: logging.getLogger(name).level for name in _LOGGERS}
+    for name in _LOGGERS:
+        logging.getLogger(name).addHandler(handler)
+        logging.getLogger(name).setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).removeHandler(handler)
+            logging.getLogger(name).setLevel(level)
+        handler.close()

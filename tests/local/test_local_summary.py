@@ -1,0 +1,82 @@
+"""Figures of the summary, from records made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from parcae_agent.ledger import CommittedStep, Ledger
+from parcae_api.events import InstanceLost, Migration, MigrationKind
+from parcae_api.plan import PlanReason
+from parcae_cli.local.recorder import Recorder
+from parcae_cli.local.summary import recovery_seconds, summarize
+
+
+def step(number: int, at: float, revision: int = 1) -> CommittedStep:
+    return CommittedStep(number, revision, "2x1", at, 5.0 - number)
+
+
+def lost(at: float, *, noticed: bool) -> InstanceLost:
+    return InstanceLost(at_unix_s=at, incarnation="a", node="n", noticed=noticed)
+
+
+def moved(
+    at: float, pause: float, *, revision: int = 2, kind: str = "intra_stage", sudden: bool = False
+) -> Migration:
+    return Migration(
+        at_unix_s=at,
+        revision=revision,
+        kind=MigrationKind(kind),
+        reason=PlanReason.LOSS if sudden else PlanReason.NOTICE,
+        resumed_step=1,
+        bytes_moved=100,
+        pause_seconds=pause,
+        transfer_seconds=0.0,
+        steps_replayed=int(sudden),
+        sudden=sudden,
+    )
+
+
+def test_recovery_is_loss_to_commit_less_a_step() -> None:
+    steps = [step(0, 10.0), step(1, 12.0, 2), step(2, 12.5, 2)]
+    events = [lost(11.0, noticed=False), moved(11.3, 0.2, sudden=True)]
+    assert recovery_seconds(events, steps) == [pytest.approx(0.5)]
+
+
+def test_noticed_losses_recover_from_nothing() -> None:
+    steps = [step(0, 10.0), step(1, 12.0, 2), step(2, 12.5, 2)]
+    assert recovery_seconds([lost(11.0, noticed=True), moved(11.3, 0.2)], steps) == []
+
+
+def test_counts_and_spreads(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "events.jsonl")
+    for pause in (0.1, 0.2, 0.3, 0.4):
+        recorder.report(moved(1.0, pause))
+    recorder.report(moved(2.0, 0.5, kind="pipeline", sudden=True))
+    recorder.report(lost(1.0, noticed=True))
+    recorder.report(lost(1.0, noticed=False))
+    recorder.close()
+    ledger = Ledger([step(k, 10.0 + k) for k in range(5)], 40, 0, 0)
+    summary = summarize(recorder, ledger, outcome="done", digests=None, verification=None)
+    intra = summary["migrations"]["intra_stage"]
+    assert intra == {
+        "count": 4,
+        "bytes": 400,
+        "pause_seconds": {"p50": 0.2, "p95": 0.4, "max": 0.4},
+    }
+    assert summary["migrations"]["inter_stage"]["pause_seconds"]["max"] is None
+    assert summary["preemptions"] == {"noticed": 1, "sudden": 1}
+    assert summary["steps_replayed"] == 1
+    assert summary["samples_per_second"] == pytest.approx(40 * 4 / 5 / 4)
+    assert (summary["first_loss"], summary["final_loss"]) == (5.0, 1.0)
+    assert len((tmp_path / "events.jsonl").read_text().splitlines()) == 7
+
+
+def test_a_run_that_committed_nothing(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "events.jsonl")
+    recorder.close()
+    summary = summarize(recorder, Ledger([], 0, 0, 0), outcome="-", digests=None, verification=None)
+    assert summary["samples_per_second"] is None
+    assert summary["final_loss"] is None
+    assert summary["plan_changes"] == 0
