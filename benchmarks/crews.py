@@ -17,11 +17,13 @@ from benchmarks.report import Row, median, spread
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
-from crew import Crew  # noqa: E402
+import itertools
 
-from parcae_agent.shapes import survey  # noqa: E402
-from parcae_api.job import Entrypoint, Instances, JobSpec, Reduction  # noqa: E402
-from parcae_api.plan import PlanReason  # noqa: E402
+from crew import Crew
+
+from parcae_agent.shapes import survey
+from parcae_api.job import Entrypoint, Instances, JobSpec, Reduction
+from parcae_api.plan import PlanReason
 
 TURNS, STEPS_PER_TURN = 6, 8
 NAMES = ("a", "b", "c", "d")
@@ -63,9 +65,7 @@ def _exact_against_fast() -> Row:
                 _plan(crew, 4, 1)
                 crew.wait_committed(crew.progress + STEPS_PER_TURN)
                 crew.wait_idle(crew.pause(), *NAMES)
-        ratios = [
-            e / f for e, f in zip(_step_seconds(exact), _step_seconds(fast), strict=False)
-        ]
+        ratios = [e / f for e, f in zip(_step_seconds(exact), _step_seconds(fast), strict=False)]
     ratio = median(ratios)
     return Row(
         "`exact` against `fast` reduction, whole step, 4x1",
@@ -82,7 +82,7 @@ def _step_seconds(crew: Crew) -> list[float]:
     for revision in sorted({s.revision for s in steps}):
         times = [s.at_unix_s for s in steps if s.revision == revision]
         if len(times) > 2:
-            found.append(median([b - a for a, b in zip(times, times[1:], strict=False)]))
+            found.append(median([b - a for a, b in itertools.pairwise(times)]))
     return found
 
 

@@ -17,6 +17,7 @@ STEPS_PER_ROUND = 4
 
 def run() -> list[Row]:
     import torch
+    import torch.distributed as dist
 
     torch.set_num_threads(1)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
@@ -30,6 +31,7 @@ def run() -> list[Row]:
             for _ in range(STEPS_PER_ROUND):
                 step()
             times[name].append((time.perf_counter() - started) / STEPS_PER_ROUND)
+    dist.destroy_process_group()
     ratio = median([o / p for o, p in zip(times["ours"], times["plain"], strict=True)])
     return [
         Row(
@@ -74,10 +76,12 @@ def _our_step() -> Callable[[], object]:
     from parcae_agent.probe import no_probe
     from parcae_agent.shapes import survey
     from parcae_agent.step import StepContext, StepRunner
+    from parcae_agent.wire import Wire
     from parcae_api.job import Reduction
     from parcae_api.plan import Configuration, Layout, Plan, PlanReason
 
     job, device, memory = training(), torch.device("cpu"), Memory()
+    wire = Wire(direct=False)
     folder = Path(tempfile.mkdtemp(prefix="parcae-bench-"))
     batches = Batches(
         job.data, seed=0, micro_batch=job.micro_batch, num_micro_batches=job.num_micro_batches
@@ -95,7 +99,15 @@ def _our_step() -> Callable[[], object]:
         grid=(("a/0",),),
     )
     former = Former(
-        "a/0", job, 0, memory, device=device, backend="gloo", checkpoints=None, probe=no_probe
+        "a/0",
+        job,
+        0,
+        memory,
+        device=device,
+        backend="gloo",
+        checkpoints=None,
+        wire=wire,
+        probe=no_probe,
     )
     store, _ = host_store("127.0.0.1", 1)
     formed = former.form(plan, store)
@@ -108,8 +120,9 @@ def _our_step() -> Callable[[], object]:
         reduction=Reduction.EXACT,
         seed=0,
         device=device,
+        wire=wire,
         probe=no_probe,
-        newest_revision=lambda: 1,
+        is_over=lambda revision: False,
     )
     runner = StepRunner(context, formed)
     return runner.run

@@ -25,6 +25,7 @@ def run() -> tuple[list[Row], float]:
     try:
         raw, moved = _measure(ours)
     finally:
+        peer.join(5)
         peer.kill()
         peer.join()
     nbytes = LAYERS * ROW * 3 * 4
@@ -78,7 +79,7 @@ def _peer(pipe: Connection) -> None:
     pipe.send((listener.getsockname()[1], store.port))
     thread.join()
     _join(1, store.port)
-    while True:
+    for _ in range(ROUNDS):
         dist.barrier()
         for flat in flats:
             view = memoryview(flat.numpy()).cast("B")
@@ -89,6 +90,7 @@ def _peer(pipe: Connection) -> None:
         for work in dist.batch_isend_irecv([dist.P2POp(dist.irecv, f, 0) for f in flats]):
             work.wait()
         dist.barrier()
+    dist.destroy_process_group()
 
 
 def _join(rank: int, port: int) -> None:

@@ -80,7 +80,7 @@ IN_TRAINING = [
     ),
     Case(
         "with_faulty_data",
-        "the data set raised LookupError: sample 5 is gone",
+        "the data set raised LookupError: sample 50 is gone",
         {"kind": "raise"},
         "in __getitem__",
         step=None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from crew import await_true
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,3 +95,16 @@ def test_stops_at_once() -> None:
     assert not cloud.is_over.is_set()
     assert threading.active_count() < 50
     assert "down a" not in log.lines
+
+
+def test_a_cloud_that_cannot_go_on_says_why() -> None:
+    class Broken(Log):
+        def node_up(self, node: str) -> None:
+            raise ZeroDivisionError("a mistake")
+
+    cloud = FakeCloud([Cue(0.0, _Kind.UP, "a")], 0.1, Broken())
+    cloud.start()
+    await_true(lambda: cloud.error is not None, "it has failed")
+    assert isinstance(cloud.error, ZeroDivisionError)
+    assert not cloud.is_over.is_set()
+    cloud.stop()

@@ -17,12 +17,17 @@ from parcae_cli.local import cluster as cluster_module
 from parcae_cli.local.cluster import Ended, LocalCluster, Loss
 from parcae_operator.observation import PodPhase
 
-# Reads a number from its input and ends with it; a SIGTERM is answered with a line.
+# Reads a number from its input and ends with it, a negative one by that signal; a SIGTERM is
+# answered with a line.
 CODE = """
-import signal, sys
+import os, signal, sys
 signal.signal(signal.SIGTERM, lambda *_: print("term", flush=True))
 print("up", flush=True)
-sys.exit(int(sys.stdin.readline()))
+code = int(sys.stdin.readline())
+if code < 0:
+    signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+sys.exit(code)
 """
 
 
@@ -146,6 +151,48 @@ def test_killed_agent_is_a_sudden_loss_and_is_replaced(site: Site) -> None:
     os.kill(site.programs["agent-0"].pid, signal.SIGKILL)
     await_true(lambda: site.phases() == {"agent-1": PodPhase.RUNNING}, "the next pod runs")
     assert site.lost() == [("agent-0", Loss.SUDDEN)]
+
+
+def test_a_notice_that_comes_too_early_to_be_heard(site: Site) -> None:
+    site.cluster.node_up("n1")
+    site.cluster.create_pods(2)
+    site.cluster.node_noticed("n1", 1.0)
+    site.programs["agent-0"].end(-signal.SIGTERM)  # it had no handler yet
+    await_true(lambda: len(site.phases()) == 1, "its pod has ended")
+    assert site.lost() == []
+    assert site.phases() == {"agent-1": PodPhase.PENDING}
+    site.cluster.node_down("n1")
+    assert site.lost() == [("agent-0", Loss.NOTICED)]
+
+
+def test_a_sigterm_from_elsewhere_is_a_noticed_loss(site: Site) -> None:
+    site.cluster.node_up("n1")
+    site.cluster.create_pods(2)
+    site.programs["agent-0"].end(ExitCode.DONE)
+    await_true(lambda: site.phases() == {"agent-1": PodPhase.RUNNING}, "the next pod runs")
+    assert site.lost() == [("agent-0", Loss.NOTICED)]
+
+
+def test_a_process_that_cannot_be_started_is_tried_again(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cluster_module, "_LONGEST_BACKOFF_SECONDS", 0.05)
+    launch, tries = site.launch, []
+
+    def fail_twice(pod: str, node: str) -> Program:
+        tries.append(pod)
+        if len(tries) <= 3:
+            raise OSError(11, "Resource temporarily unavailable")
+        return launch(pod, node)
+
+    site.cluster._launch = fail_twice
+    site.cluster.node_up("n1")
+    site.cluster.create_pods(1)
+    assert site.phases() == {"agent-0": PodPhase.PENDING}
+    site.cluster.create_pods(1)
+    await_true(lambda: PodPhase.RUNNING in site.phases().values(), "it has started")
+    assert "agent-0 does not start on n1: [Errno 11]" in caplog.text
+    assert site.lost() == []
 
 
 def test_failed_user_code_is_no_loss(site: Site) -> None:

@@ -49,6 +49,38 @@ def test_noticed_losses_recover_from_nothing() -> None:
     assert recovery_seconds([lost(11.0, noticed=True), moved(11.3, 0.2)], steps) == []
 
 
+def test_a_change_without_a_loss_of_its_own_recovers_from_none() -> None:
+    steps = [step(0, 10.0), step(1, 12.0, 2), step(2, 12.5, 2), step(3, 60.0, 3), step(4, 60.5, 3)]
+    events = [
+        lost(11.0, noticed=False),
+        moved(11.3, 0.2, sudden=True),
+        # A revision broke by itself, or a noticed instance was not off in time.
+        moved(59.0, 0.2, revision=3, sudden=True),
+    ]
+    assert recovery_seconds(events, steps) == [pytest.approx(0.5)]
+
+
+def test_several_losses_before_one_change_count_from_the_first() -> None:
+    steps = [step(0, 10.0), step(1, 12.0, 3), step(2, 12.5, 3)]
+    events = [
+        lost(10.5, noticed=False),
+        lost(11.0, noticed=False),
+        moved(11.3, 0.2, revision=3, sudden=True),
+    ]
+    assert recovery_seconds(events, steps) == [pytest.approx(1.0)]
+
+
+def test_a_single_step_is_compared_with_the_usual_one() -> None:
+    steps = [step(0, 10.0), step(1, 10.5), step(2, 11.0), step(3, 13.0, 2)]
+    events = [lost(12.0, noticed=False), moved(12.3, 0.2, sudden=True)]
+    assert recovery_seconds(events, steps) == [pytest.approx(0.5)]
+
+
+def test_a_loss_that_nothing_followed_has_no_recovery() -> None:
+    events = [lost(12.0, noticed=False), moved(12.3, 0.2, sudden=True)]
+    assert recovery_seconds(events, [step(0, 10.0)]) == []
+
+
 def test_counts_and_spreads(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "events.jsonl")
     for pause in (0.1, 0.2, 0.3, 0.4):

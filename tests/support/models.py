@@ -159,7 +159,7 @@ class FaultyData(Counting):
         return inputs, targets
 
 
-def with_faulty_data(kind: str, *, at: int = 5) -> Training:
+def with_faulty_data(kind: str, *, at: int = 50) -> Training:
     """One sample raises, or is of another size (each micro-batch is one sample)."""
     return replace(gpt(blocks=2), data=FaultyData(kind, at), global_batch=8, micro_batch=1)
 

@@ -69,8 +69,8 @@ class AgentLauncher:
         return ForkedAgent(process)
 
 
-def _end_with_command() -> None:
-    """Kill this agent when the command ends, however it ends: nothing outlives a kill -9.
+def end_with_command(end: Callable[..., object], *arguments: object) -> None:
+    """Call ``end`` when the command has ended, however it ended: nothing outlives a kill -9.
 
     The fork server is no help: it lives as long as any process that it has forked.
     """
@@ -79,14 +79,14 @@ def _end_with_command() -> None:
 
     def watch() -> None:
         command.join()
-        os.killpg(0, signal.SIGKILL)
+        end(*arguments)
 
     threading.Thread(target=watch, name="parcae-command", daemon=True).start()
 
 
 def warm_up() -> None:
     """Start the fork server and wait until it has loaded everything."""
-    process = fork_context().Process(target=_nothing)
+    process = fork_context().Process(target=_nothing, daemon=True)
     process.start()
     process.join()
 
@@ -111,7 +111,7 @@ def _agent(config: AgentConfig, log: str) -> None:
 
     def start_worker(settings: WorkerConfig) -> WorkerProcess:
         worker = fork_worker(settings)  # while this process has no other thread
-        _end_with_command()
+        end_with_command(os.killpg, 0, signal.SIGKILL)
         return worker
 
     code = run_agent(config, start_worker)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ _LOGGERS = ("parcae_api", "parcae_agent", "parcae_operator", "parcae_optimizer",
 class _QuietFileHandler(logging.FileHandler):
     """A full disk is not worth a traceback per line."""
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - its name in logging
+    def handleError(self, record: logging.LogRecord) -> None:
         """See ``logging.Handler.handleError``."""
 
 
@@ -32,4 +33,5 @@ def log_to(path: Path) -> Iterator[None]:
         for name, level in before.items():
             logging.getLogger(name).removeHandler(handler)
             logging.getLogger(name).setLevel(level)
-        handler.close()
+        with contextlib.suppress(OSError):
+            handler.close()

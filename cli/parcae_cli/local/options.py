@@ -11,6 +11,7 @@ from parcae_api.job import ParcaeJob, Reduction, load_job
 from parcae_cli.local.folder import RunFolder
 from parcae_traces import Trace, cut, find_trace, parse_segment, scale
 
+
 @dataclass(frozen=True)
 class LocalOptions:
     """Raw options of the command."""

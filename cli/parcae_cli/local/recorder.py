@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -31,6 +32,8 @@ class Recorder:
     started_unix_s: float = field(default_factory=time.time)
     events: list[AnyEvent] = field(default_factory=list)
     counts: list[Count] = field(default_factory=list)
+    playing_since_s: float = 0.0
+    """When the recording began to play, in seconds since the start: before, programs loaded."""
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,9 +54,13 @@ class Recorder:
             if not self.counts or self.counts[-1].instances != instances:
                 self.counts.append(Count(time.time() - self.started_unix_s, instances))
 
+    def playing(self) -> None:
+        """The recording begins to play now."""
+        self.playing_since_s = time.time() - self.started_unix_s
+
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
+        with self._lock, contextlib.suppress(OSError):
             self._file.close()
 
     def _write(self, line: str) -> None:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from rich.console import Console
 
 from parcae_agent.settings import AgentConfig
 from parcae_api.board import JobBoard
+from parcae_api.errors import InputError
 from parcae_api.etcd import EtcdClient
 from parcae_api.events import AnyEvent, InstanceLost
+from parcae_api.job import ConditionType
 from parcae_api.membership import AgentState
 from parcae_cli.etcd_server import EtcdServer
 from parcae_cli.local.agents import AgentLauncher, warm_up
 from parcae_cli.local.cloud import FakeCloud, script
 from parcae_cli.local.cluster import Ended, LocalCluster, Loss
+from parcae_cli.local.frame import Frame, NodeView
+from parcae_cli.local.interrupts import Interrupts
 from parcae_cli.local.options import LocalRunPlan
 from parcae_cli.local.recorder import Recorder
-from parcae_cli.local.view import Frame, NodeView, View, make_view
+from parcae_cli.local.view import View, make_view
 from parcae_operator.actions import Complete, Fail
 from parcae_operator.loop import JobLoop
 from parcae_optimizer.reactive import ReactivePlanner
@@ -33,26 +34,31 @@ _FRAME_SECONDS = 0.25
 _FINISH_LIMIT_SECONDS = 60.0
 _DEFAULT_NOTICE_SECONDS = 30.0
 _WORKER_TIMEOUT_SECONDS = 5.0
+_ETCD_AGAIN_SECONDS = 5.0
+"""Between two attempts to start etcd again."""
 
 
 @dataclass(frozen=True)
 class Ending:
     """How training ended."""
 
-    failure: Fail | None
-    complete: Complete | None
-    interrupted: bool
+    failure: Fail | None = None
+    complete: Complete | None = None
+    interrupted: bool = False
+    trouble: Exception | None = None
+    """The controller or the fake cloud could not go on. The records are written all the same."""
 
 
 class LocalRun:
     """Owns all parts of a run while it trains."""
 
-    def __init__(self, plan: LocalRunPlan, console: Console) -> None:
+    def __init__(self, plan: LocalRunPlan, console: Console, interrupts: Interrupts) -> None:
         self._plan = plan
         self.recorder = Recorder(plan.out / "events.jsonl")
         self.view: View = make_view(console, self.recorder.started_unix_s)
-        self._interrupts = 0
-        self._woken = threading.Event()
+        self.interrupts = interrupts
+        self.woken = threading.Event()
+        """Set when the cluster has changed."""
 
     def train(self) -> Ending:
         """Start everything, train until the end, and end everything.
@@ -62,37 +68,32 @@ class LocalRun:
         """
         plan, out = self._plan, self._plan.out
         with ExitStack() as stack:
-            stack.enter_context(self._interruptible())
-            self.view.say("starting etcd, and loading torch once for all workers to fork from")
+            self.view.say(_greeting(plan))
             warming = threading.Thread(target=warm_up, daemon=True)
             warming.start()
             server = stack.enter_context(EtcdServer(out / "etcd", out / "etcd.log"))
             client = stack.enter_context(EtcdClient([server.endpoint]))
             board = JobBoard(client, plan.job.metadata.namespace, plan.job.metadata.name)
             board.put_job(plan.job)
-            warming.join()
+            while warming.is_alive():
+                warming.join(_FRAME_SECONDS)
+                if self.interrupts.count:
+                    return Ending(interrupted=True)
             launcher = AgentLauncher(_agent_config(plan, server.endpoint), out / "agents.log")
-            cluster = LocalCluster(launcher.launch, wake=self._woken.set, on_ended=self._ended)
+            cluster = LocalCluster(launcher.launch, wake=self.woken.set, on_ended=self._ended)
             stack.callback(cluster.close)
             loop = JobLoop(plan.job, board, cluster, ReactivePlanner(), report=self._report)
             cloud = _make_cloud(plan, cluster)
             stack.callback(cloud.stop)
-            return _Drive(self, loop, cluster, cloud, plan, server).run()
+            ending = _Drive(self, loop, cluster, cloud, plan, server).run()
+            for failed in loop.board_state.failures:
+                self.recorder.report(failed)
+            return ending
 
     def close(self) -> None:
         """Close the records and the view."""
         self.recorder.close()
         self.view.close()
-
-    @property
-    def interrupts(self) -> int:
-        """How often the user asked to stop."""
-        return self._interrupts
-
-    @property
-    def woken(self) -> threading.Event:
-        """Set when the cluster has changed."""
-        return self._woken
 
     def _report(self, event: AnyEvent) -> None:
         self.recorder.report(event)
@@ -107,20 +108,6 @@ class LocalRun:
                 noticed=ended.loss is Loss.NOTICED,
             )
         )
-
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """Count Ctrl-C and SIGTERM instead of raising in the middle of anything."""
-
-        def count(number: int, frame: FrameType | None) -> None:
-            self._interrupts += 1
-
-        before = {s: signal.signal(s, count) for s in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for each, handler in before.items():
-                signal.signal(each, handler)
 
 
 class _Drive:
@@ -138,13 +125,16 @@ class _Drive:
         self._run, self._loop, self._cluster = run, loop, cluster
         self._cloud, self._plan, self._server = cloud, plan, server
         self._end: Complete | Fail | None = None
+        self._error: Exception | None = None
         self._finish_asked_s: float | None = None
+        self._etcd_tried_s = -_ETCD_AGAIN_SECONDS
 
     def run(self) -> Ending:
         """Drive until the job has ended or can no longer be waited for."""
         thread = threading.Thread(target=self._run_loop, name="parcae-loop", daemon=True)
         thread.start()
         self._cloud.start()
+        self._run.recorder.playing()
         try:
             while thread.is_alive() and not self._given_up():
                 if self._run.woken.wait(_FRAME_SECONDS):
@@ -154,12 +144,18 @@ class _Drive:
         finally:
             self._loop.stop()
             thread.join()
-        failure = self._end if isinstance(self._end, Fail) else None
-        complete = self._end if isinstance(self._end, Complete) else None
-        return Ending(failure, complete, self._run.interrupts > 0)
+        return Ending(
+            failure=self._end if isinstance(self._end, Fail) else None,
+            complete=self._end if isinstance(self._end, Complete) else None,
+            interrupted=self._run.interrupts.count > 0,
+            trouble=self._error or self._cloud.error,
+        )
 
     def _run_loop(self) -> None:
-        self._end = self._loop.run()
+        try:
+            self._end = self._loop.run()
+        except Exception as error:
+            self._error = error
 
     def _look(self) -> None:
         self._run.recorder.count(len(self._cluster.node_states()))
@@ -171,17 +167,28 @@ class _Drive:
                 self._run.view.say(f"{why}: stopping at the next step's end")
                 self._loop.finish(why)
         if not self._server.is_running:
-            # Someone killed it. Training goes on without; its place is filled again.
-            self._run.view.say("etcd is gone; starting it again on its data")
+            self._restart_etcd()
+
+    def _restart_etcd(self) -> None:
+        """Someone killed it. Training goes on without; its place is filled again."""
+        if time.monotonic() - self._etcd_tried_s < _ETCD_AGAIN_SECONDS:
+            return
+        self._run.view.say("etcd is gone; starting it again on its data")
+        try:
             self._server.restart()
+        except InputError as error:
+            self._etcd_tried_s = time.monotonic()
+            self._run.view.say(f"{error}; training goes on without")
 
     def _why_finish(self) -> str:
-        if self._run.interrupts:
+        if self._run.interrupts.count:
             return "interrupted"
+        if self._cloud.error is not None:
+            return "the recording cannot be played on"
         return "the recording is over" if self._cloud.is_over.is_set() else ""
 
     def _given_up(self) -> bool:
-        if self._run.interrupts > 1:
+        if self._run.interrupts.count > 1:
             return True
         asked_s = self._finish_asked_s
         return asked_s is not None and time.monotonic() - asked_s > _FINISH_LIMIT_SECONDS
@@ -193,12 +200,13 @@ class _Drive:
         nodes = []
         for name, notice, pod in self._cluster.node_states():
             agent = agents.get(pod or "")
-            state, cell = "booting", ""
+            cell = None
+            state = "gone" if pod is None and notice is not None else "booting"
             if agent is not None:
                 state = _STATES[agent.state]
-                place = board.plan.cell_of(agent.workers[0].id) if board.plan else None
-                cell = f"{place.replica}·{place.stage}" if place else ""
+                cell = board.plan.cell_of(agent.workers[0].id) if board.plan else None
             nodes.append(NodeView(name, state, notice, cell))
+        condition = status.condition(ConditionType.PROGRESSING)
         trace = plan.trace
         return Frame(
             title=f"parcae local: {plan.job.metadata.name}",
@@ -207,7 +215,8 @@ class _Drive:
             nodes=tuple(nodes),
             configuration=status.configuration,
             revision=status.revision,
-            why=board.plan.why if board.plan else "",
+            phase=condition.reason if condition else "Starting",
+            why=condition.message if condition else "",
             step=progress.step if progress else 0,
             loss=progress.loss if progress else None,
             samples_per_second=progress.samples_per_second if progress else None,
@@ -220,6 +229,15 @@ _STATES = {
     AgentState.TRAINING: "training",
     AgentState.LEAVING: "leaving",
 }
+
+
+def _greeting(plan: LocalRunPlan) -> str:
+    """What is about to happen."""
+    text = f"{plan.job.metadata.name} on up to {plan.job.spec.instances.max} instances"
+    if plan.trace is not None:
+        seconds = plan.trace.duration_s / plan.speedup
+        text += f", through {plan.trace.name} at {plan.speedup:g}x in {seconds:.0f} s"
+    return f"{text}; loading torch first, once for all workers"
 
 
 def _agent_config(plan: LocalRunPlan, endpoint: str) -> AgentConfig:

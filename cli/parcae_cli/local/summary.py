@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 from collections.abc import Sequence
@@ -87,18 +88,33 @@ def summarize(
 
 
 def recovery_seconds(events: Sequence[AnyEvent], steps: Sequence[CommittedStep]) -> list[float]:
-    """For each sudden loss that broke an epoch: to the next committed step, less one step time."""
+    """For each sudden change: from its loss to the next committed step, less one step time.
+
+    A change has a loss of its own if an instance was lost without notice since the last change;
+    a revision that broke without one (or a noticed instance that was not off in time) has none.
+    """
     found = []
-    sudden = [e for e in events if isinstance(e, InstanceLost) and not e.noticed]
-    broke = [e for e in events if isinstance(e, Migration) and e.sudden]
-    for migration in broke:
-        causes = [e.at_unix_s for e in sudden if e.at_unix_s <= migration.at_unix_s]
-        after = [s for s in steps if s.revision >= migration.revision]
-        if not causes or len(after) < 2:
-            continue
-        usual = after[1].at_unix_s - after[0].at_unix_s
-        found.append(max(0.0, after[0].at_unix_s - causes[-1] - usual))
+    lost_s: list[float] = []
+    for event in events:
+        if isinstance(event, InstanceLost) and not event.noticed:
+            lost_s.append(event.at_unix_s)
+        elif isinstance(event, Migration):
+            after = [s for s in steps if s.revision >= event.revision]
+            if event.sudden and lost_s and after:
+                usual = _usual_step_seconds(steps, after[0].revision)
+                found.append(max(0.0, after[0].at_unix_s - lost_s[0] - usual))
+            lost_s.clear()
     return found
+
+
+def _usual_step_seconds(steps: Sequence[CommittedStep], revision: int) -> float:
+    """Median time of a step in that revision; where it has but one, over the whole run."""
+
+    def gaps(chosen: Sequence[CommittedStep]) -> list[float]:
+        return sorted(b.at_unix_s - a.at_unix_s for a, b in itertools.pairwise(chosen))
+
+    within = gaps([step for step in steps if step.revision == revision]) or gaps(steps)
+    return within[len(within) // 2] if within else 0.0
 
 
 def write_summary(path: Path, summary: dict[str, Any]) -> None:

@@ -5,15 +5,21 @@ Runs in a process forked from the fork server: the command itself never loads to
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
+from parcae_api.errors import ParcaeError
 from parcae_api.job import JobSpec
-from parcae_cli.local.agents import fork_context
+from parcae_cli.local.agents import end_with_command, fork_context
 from parcae_cli.local.summary import Digests, Verification
+
+_POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -31,23 +37,46 @@ def finalize(question: Question, model_file: Path) -> Digests | None:
     """Put the final state of the run together: write the model, return the digests.
 
     Returns None when the run's last step has no complete state on disk.
+
+    Raises:
+        ParcaeError: the model cannot be written.
     """
-    result: Digests | None = _in_fork(_finalize, (question, model_file), lambda done, total: None)
+    result: Digests | None = _in_fork(_finalize, (question, model_file), _no_progress, _never)
     return result
 
 
-def verify(question: Question, progress: Callable[[int, int], None]) -> Verification:
-    """Train undisturbed and compare.
+def verify(
+    question: Question, progress: Callable[[int, int], None], is_cancelled: Callable[[], bool]
+) -> Verification | None:
+    """Train undisturbed and compare; None when cancelled.
 
     Args:
         question: The run.
         progress: Told (steps done, steps in all) now and then.
+        is_cancelled: Asked several times a second.
+
+    Raises:
+        ParcaeError: the undisturbed run fails.
     """
-    result: Verification = _in_fork(_verify, (question,), progress)
+    result: Verification | None = _in_fork(_verify, (question,), progress, is_cancelled)
     return result
 
 
-def _in_fork(target: Callable, arguments: tuple, progress: Callable[[int, int], None]):  # type: ignore[no-untyped-def, type-arg]
+def _no_progress(done: int, total: int) -> None:
+    """Nobody wants to know."""
+
+
+def _never() -> bool:
+    """Nobody cancels."""
+    return False
+
+
+def _in_fork(
+    target: Callable[..., object],
+    arguments: tuple[object, ...],
+    progress: Callable[[int, int], None],
+    is_cancelled: Callable[[], bool],
+) -> Any:
     context = fork_context()
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_enter, args=(target, arguments, theirs), daemon=True)
@@ -55,24 +84,34 @@ def _in_fork(target: Callable, arguments: tuple, progress: Callable[[int, int], 
     theirs.close()
     try:
         while True:
+            if not ours.poll(_POLL_SECONDS):
+                if is_cancelled():
+                    return None
+                continue
             kind, payload = ours.recv()
             if kind == "result":
                 return payload
             if kind == "error":
-                raise RuntimeError(payload)
+                raise ParcaeError(payload)
             progress(*payload)
     except EOFError:
         process.join()
-        raise RuntimeError(f"the process ended with exit code {process.exitcode}") from None
+        raise ParcaeError(f"the process ended with exit code {process.exitcode}") from None
     finally:
         process.kill()
         process.join()
         ours.close()
 
 
-def _enter(target: Callable, arguments: tuple, results: Connection) -> None:  # type: ignore[type-arg]
+def _enter(
+    target: Callable[..., object], arguments: tuple[object, ...], results: Connection
+) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the command
+    end_with_command(os._exit, 1)
     try:
         results.send(("result", target(*arguments, lambda *p: results.send(("progress", p)))))
+    except OSError as error:
+        results.send(("error", f"{error.filename or 'a file'}: {error.strerror or error}"))
     except Exception as error:
         results.send(("error", f"{type(error).__name__}: {error}"))
 

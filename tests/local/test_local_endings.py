@@ -1,0 +1,247 @@
+"""However a run ends, its records are there and nothing of it is left."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from crew import await_true
+from local_site import Result, Site, agents_of
+from rich.console import Console
+
+from parcae_api.errors import InputError, ParcaeError
+from parcae_cli.etcd_server import EtcdServer
+from parcae_cli.local import command as command_module
+from parcae_cli.local import run as run_module
+from parcae_cli.local.cloud import FakeCloud
+from parcae_operator.loop import JobLoop
+
+pytestmark = pytest.mark.processes
+
+RECORDS = ("summary.json", "steps.csv", "timeline.png", "events.jsonl")
+
+
+def interrupt_when(condition: Callable[[], bool], times: int = 1) -> threading.Thread:
+    """Ctrl-C from another thread, once something holds."""
+
+    def run() -> None:
+        await_true(condition, "time for Ctrl-C")
+        for _ in range(times):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def has_records(result: Result) -> bool:
+    return all((result.folder / name).stat().st_size > 0 for name in RECORDS)
+
+
+def test_interrupted_while_it_loads(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = threading.Event()
+    monkeypatch.setattr(run_module, "warm_up", lambda: loaded.wait(60))
+    folder = site.root / "run"
+    thread = interrupt_when((folder / "etcd.log").exists)
+    started = time.monotonic()
+    result = site.run(site.manifest())
+    assert time.monotonic() - started < 30
+    thread.join()
+    loaded.set()
+    assert result.code == 130
+    assert result.summary["outcome"] == "interrupted"
+    assert result.summary["steps_committed"] == 0
+    assert result.summary["bit_identical"] is None
+    assert (folder / "timeline.png").exists()
+
+
+def test_interrupted_before_the_first_instance(site: Site) -> None:
+    trace = site.trace("0 +1", "1 -1@0", "900 +2", duration_s=1000)
+    events = site.root / "run" / "events.jsonl"
+    thread = interrupt_when(lambda: events.exists() and "preemption" in events.read_text())
+    result = site.run(site.manifest(spec={"instances": {"min": 2, "max": 2}}), trace=trace)
+    thread.join()
+    assert result.code == 130
+    assert result.summary["outcome"] == "interrupted"
+
+
+def test_interrupted_during_the_check(site: Site) -> None:
+    folder = site.root / "run"
+    thread = interrupt_when((folder / "summary.json").exists)
+    result = site.run(site.manifest(steps=400, width=64), verify=True)
+    thread.join()
+    assert result.code == 130
+    assert result.summary["steps_committed"] == 400
+    assert result.summary["bit_identical"] is None
+    assert result.summary["model_sha256"]
+    assert has_records(result)
+    assert "not checked" in result.out
+
+
+def test_a_second_ctrl_c_does_not_wait(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(JobLoop, "finish", lambda self, why: None)  # it will never end in order
+    threads: list[threading.Thread] = []
+
+    def twice() -> None:
+        site.await_commits(5)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    threads.append(threading.Thread(target=twice))
+    threads[0].start()
+    result = site.run(site.manifest(steps=100_000))
+    threads[0].join()
+    assert result.code == 130
+    assert result.summary["model_sha256"] is None
+    assert result.summary["samples_lost"] == 0
+    assert has_records(result)
+
+
+def test_the_recording_ends_in_a_pause(site: Site) -> None:
+    trace = site.trace("0 +1 +2", "8 -1 -2", duration_s=11)
+    result = site.run(
+        site.manifest(steps=100_000, spec={"instances": {"min": 2, "max": 2}}),
+        trace=trace,
+        verify=True,
+    )
+    # All had left, and nobody lives who knows: but their state was saved, and that is enough.
+    assert result.code == 0, (result.out, result.err)
+    assert "the recording is over, while training was paused" in result.summary["outcome"]
+    assert result.summary["bit_identical"] is True
+
+
+def test_a_controller_that_cannot_go_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = iter(range(100_000))
+    turn = JobLoop._turn
+
+    def fail_later(self: JobLoop) -> object:
+        if next(calls) > 3 and self.status.step > 5:
+            raise ParcaeError("etcd refused: permission denied")
+        return turn(self)
+
+    monkeypatch.setattr(JobLoop, "_turn", fail_later)
+    with pytest.raises(ParcaeError, match="permission denied"):
+        site.run(site.manifest(steps=100_000))
+    summary = json.loads((site.root / "run" / "summary.json").read_text())
+    assert summary["outcome"] == "ended by an error: etcd refused: permission denied"
+    assert summary["steps_committed"] > 5
+    assert (site.root / "run" / "timeline.png").exists()
+
+
+def test_a_recording_that_cannot_be_played_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    do = FakeCloud._do
+
+    def fail(self: FakeCloud, cue: object) -> None:
+        if self.elapsed_s > 3:
+            raise ZeroDivisionError("a mistake of ours")
+        do(self, cue)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FakeCloud, "_do", fail)
+    trace = site.trace("0 +1 +2", "4 +3", duration_s=600)
+    with pytest.raises(ZeroDivisionError):
+        site.run(site.manifest(steps=100_000), trace=trace)
+    summary = json.loads((site.root / "run" / "summary.json").read_text())
+    assert summary["outcome"] == "ended by an error: a mistake of ours"
+    assert summary["model_sha256"], "training was ended in order"
+
+
+def test_etcd_that_does_not_come_back(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "_FINISH_LIMIT_SECONDS", 3.0)
+
+    def refuse(self: EtcdServer) -> None:
+        raise InputError("etcd: no program found")
+
+    monkeypatch.setattr(EtcdServer, "restart", refuse)
+    killed = threading.Thread(target=lambda: (site.await_commits(5), kill_etcd()))
+    killed.start()
+    trace = site.trace("0 +1 +2", duration_s=12)
+    result = site.run(site.manifest(steps=100_000), trace=trace)
+    killed.join()
+    assert result.code == 1
+    assert "training goes on without" in result.out
+    assert "could not be ended in time" in result.summary["outcome"]
+    assert result.summary["samples_lost"] == 0
+    assert has_records(result)
+
+
+def kill_etcd() -> None:
+    for process in psutil.Process().children(recursive=True):
+        if process.name() == "etcd":
+            process.kill()
+
+
+def test_a_reader_that_goes_away_does_not_end_the_run(site: Site) -> None:
+    manifest = site.manifest(steps=30)
+    process = site.start("local", str(manifest), "--out", str(site.root / "run"))
+    assert process.stdout is not None
+    assert "tiny on up to 4 instances" in process.stdout.readline()  # out at once
+    process.stdout.close()  # as `| head -1` does
+    assert process.stderr is not None
+    err = process.stderr.read()
+    process.wait(120)
+    assert "Traceback" not in err
+    summary = json.loads((site.root / "run" / "summary.json").read_text())
+    assert summary["steps_committed"] == 30
+    assert summary["model_sha256"]
+
+
+def test_two_runs_do_not_share_a_folder(site: Site) -> None:
+    manifest = site.manifest(steps=100_000)
+    process = site.start("local", str(manifest), "--out", str(site.root / "run"))
+    site.await_commits(3)
+    with pytest.raises(InputError, match="a run that still goes on"):
+        site.run(manifest)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert process.returncode == 130
+
+
+def test_a_sigterm_to_an_agent_is_a_notice(site: Site) -> None:
+    def terminate() -> None:
+        site.await_commits(10)
+        agents_of(psutil.Process())[0].terminate()
+
+    thread = threading.Thread(target=terminate)
+    thread.start()
+    result = site.run(site.manifest(steps=150), verify=True)
+    thread.join()
+    assert result.code == 0, (result.out, result.err)
+    assert result.summary["preemptions"] == {"noticed": 1, "sudden": 0}
+    assert result.summary["bit_identical"] is True
+    assert result.summary["steps_replayed"] == 0
+
+
+def test_records_that_cannot_be_written_are_named_and_the_others_are_there(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, **_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(command_module, "draw_timeline", full)
+    with pytest.raises(ParcaeError, match=r"run: timeline.png cannot be written: No space left"):
+        site.run(site.manifest(steps=5))
+    folder = site.root / "run"
+    assert json.loads((folder / "summary.json").read_text())["steps_committed"] == 5
+    assert (folder / "steps.csv").exists()
+    assert not (folder / "timeline.png").exists()
+
+
+def test_a_failure_is_among_the_events(site: Site) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    assert Console(file=out) is not Console(file=err)
+    (site.root / "broken.py").write_text("raise KeyError('at import')\n")
+    result = site.run(site.manifest("broken:gpt"))
+    assert result.code == 1
+    events = [json.loads(x) for x in (result.folder / "events.jsonl").read_text().splitlines()]
+    failures = [event for event in events if event["type"] == "failure"]
+    assert "KeyError" in failures[0]["message"]
+    assert "broken.py" in failures[0]["traceback"]
+    assert result.summary["outcome"].startswith("failed: ")
