@@ -32,17 +32,13 @@ def test_light_programs_load_no_torch(module: str) -> None:
     code += f"for m in pkgutil.iter_modules({module}.__path__): "
     code += f"importlib.import_module('{module}.' + m.name)\n"
     code += "assert 'torch' not in sys.modules and 'kopf' not in sys.modules"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def test_supervisor_loads_no_torch() -> None:
     code = "import sys, parcae_agent.__main__\nassert 'torch' not in sys.modules"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -6,54 +6,25 @@ arrived whole, and dropped only after everyone has what it needs.
 
 from __future__ import annotations
 
-import logging
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
-from typing import cast
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import (
-    PrefixStore,
-    Store,
-    TCPStore,
-    _unregister_all_process_groups,
-)
-from torch.distributed import distributed_c10d
+from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
 from parcae_agent import checkpoint
 from parcae_agent.agreement import Agreement, Record, agree
+from parcae_agent.groups import CONNECT_TIMEOUT, MEETING_TIMEOUT, Connector, Groups
 from parcae_agent.layer_state import LayerState, build_layer
 from parcae_agent.memory import Memory
 from parcae_agent.probe import Probe
 from parcae_agent.training import Training
 from parcae_agent.user_code import user_code
-from parcae_agent.wire import OPERATION_TIMEOUT, Wire
+from parcae_agent.wire import Wire
 from parcae_api.plan import Cell, Plan, Rendezvous, WorkerId
-
-_log = logging.getLogger(__name__)
-MEETING_TIMEOUT = timedelta(seconds=60)
-"""How long members wait for one another in a revision that nobody replaces."""
-CONNECT_TIMEOUT = timedelta(seconds=10)
-"""How long they connect once all are there. Nothing wakes one whose peer died before connecting to
-it, so this bounds what such a death costs."""
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The process groups of an epoch."""
-
-    rank: int
-    grid: dist.ProcessGroup | None
-    """All workers of the grid, without donors; None for a grid of one."""
-    replicas: dist.ProcessGroup | None
-    """The D holders of this worker's stage, in order; None when D is 1."""
-    pipeline: dist.ProcessGroup
-    """The P stages of this worker's pipeline, in order."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +61,7 @@ class Former:
         self._seed = seed
         self._memory = memory
         self._device = device
-        self._backend = backend
+        self._connector = Connector(backend, device, wire)
         self._checkpoints = checkpoints
         self._wire = wire
         self._probe = probe
@@ -113,7 +84,8 @@ class Former:
         """
         rank = plan.members.index(self._worker)
         self._probe("form", self._memory.applied)
-        self._connect(plan, rank, PrefixStore(f"revision-{plan.revision}", store))
+        prefixed = PrefixStore(f"revision-{plan.revision}", store)
+        self._connector.connect(prefixed, rank, len(plan.members))
         agreement = agree(plan, self._gather(plan))
         self._memory.agreed = plan
         self._settle(agreement, rank)
@@ -133,24 +105,9 @@ class Former:
         if cell is not None:
             assert plan.layout is not None
             self._memory.retain(plan.layout.layers(cell.stage))
-            groups = _make_groups(plan, rank, cell, self._device)
+            groups = self._connector.split(plan, cell)
         self._probe("formed", self._memory.applied)
         return Formed(plan, cell, groups, agreement, int(total.item()), seconds)
-
-    def _connect(self, plan: Plan, rank: int, store: Store) -> None:
-        """Wait until all members are there, then connect all to all."""
-        store.set(f"here/{rank}", "")
-        store.wait([f"here/{other}" for other in range(len(plan.members))], MEETING_TIMEOUT)
-        hook = sys.excepthook
-        dist.init_process_group(
-            self._backend,
-            store=store,
-            rank=rank,
-            world_size=len(plan.members),
-            timeout=CONNECT_TIMEOUT,
-        )
-        sys.excepthook = hook  # torch puts a rank before every line, once more in every epoch
-        _take_time(dist.group.WORLD, self._device)
 
     def _gather(self, plan: Plan) -> list[Record]:
         complete: tuple[int, ...] = ()
@@ -250,54 +207,3 @@ def join_store(rendezvous: Rendezvous, wire: Wire) -> Store:
     )
     store.set_timeout(MEETING_TIMEOUT)
     return store
-
-
-def _take_time(group: dist.ProcessGroup | None, device: torch.device) -> None:
-    """From now on, let operations take longer than connecting."""
-    assert group is not None
-    group._get_backend(device)._set_default_timeout(OPERATION_TIMEOUT)
-
-
-def _make_groups(plan: Plan, rank: int, cell: Cell, device: torch.device) -> Groups:
-    assert plan.layout is not None
-    configuration = plan.layout.configuration
-    d, p = configuration.data, configuration.pipeline
-    everyone = list(range(configuration.workers))
-
-    def group(ranks: list[int]) -> dist.ProcessGroup:
-        if len(ranks) == len(plan.members):
-            return cast(dist.ProcessGroup, dist.group.WORLD)
-        made = dist.new_group(ranks, timeout=CONNECT_TIMEOUT, use_local_synchronization=True)
-        assert isinstance(made, dist.ProcessGroup)
-        _take_time(made, device)
-        return made
-
-    pipeline = group([cell.replica * p + stage for stage in range(p)])
-    replicas = group([replica * p + cell.stage for replica in range(d)]) if d > 1 else None
-    grid = group(everyone) if len(everyone) > 1 else None
-    return Groups(rank, grid, replicas, pipeline)
-
-
-def destroy_groups() -> None:
-    """Leave the epoch's groups, whatever state they are in, with no trace for the next ones."""
-    world = distributed_c10d._world
-    try:
-        if dist.is_initialized():
-            dist.destroy_process_group()
-    except Exception as error:
-        _log.warning("process groups were not destroyed cleanly: %s", error)
-        distributed_c10d._update_default_pg(None)
-        for table in (
-            world.pg_map,
-            world.pg_names,
-            world.pg_group_ranks,
-            world.pg_backend_config,
-            world.pg_to_tag,
-            world.tags_to_pg,
-            world.pg_coalesce_state,
-        ):
-            table.clear()
-        _unregister_all_process_groups()
-    # It names the groups, and members must name theirs alike: a meeting that failed half-way
-    # has counted it up, a newcomer has not.
-    world.group_count = 0

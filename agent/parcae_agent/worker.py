@@ -13,7 +13,8 @@ import torch
 
 from parcae_agent.breaker import EpochGuard, make_breaker
 from parcae_agent.data import Batches
-from parcae_agent.forming import Formed, Former, destroy_groups, host_store, join_store
+from parcae_agent.forming import Formed, Former, host_store, join_store
+from parcae_agent.groups import destroy_groups
 from parcae_agent.ledger import CommitLine, EpochLine, JobLine, Journal
 from parcae_agent.link import Link, MeetingPlace, Ready, State
 from parcae_agent.mailbox import Mailbox

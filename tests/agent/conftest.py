@@ -22,27 +22,39 @@ def _one_thread() -> None:
 
 @pytest.fixture
 def make_crew(tmp_path: Path) -> Iterator[MakeCrew]:
-    """A crew for a function of ``models``; its arguments are keywords."""
+    """A crew for a function of ``models``; its arguments are keywords.
+
+    Without a function it is a small GPT: a step of it takes little time.
+    """
     crews: list[Crew] = []
 
     def make(
-        function: str = "gpt",
+        function: str | None = None,
         *,
-        layers: int = 6,
+        layers: int = 4,
+        micro_batches: int | None = None,
         reduction: Reduction = Reduction.EXACT,
         every_steps: int = 1000,
         **args: Any,
     ) -> Crew:
+        if function is None:
+            args = {"blocks": layers - 2, "global_batch": 2 * (micro_batches or 4), **args}
         spec = JobSpec(
             instances=Instances(max=8),
-            entrypoint=Entrypoint(function=f"models:{function}", args=args),
+            entrypoint=Entrypoint(function=f"models:{function or 'gpt'}", args=args),
             reduction=reduction,
             checkpoint=Checkpoint(every_steps=every_steps),
             seed=7,
         )
         folder = tmp_path / f"crew{len(crews)}"
         folder.mkdir()
-        crew = Crew(folder, spec, str(Path(models.__file__).parent), layers=layers)
+        crew = Crew(
+            folder,
+            spec,
+            str(Path(models.__file__).parent),
+            layers=layers,
+            micro_batches=micro_batches or (8 if function else 4),
+        )
         crews.append(crew)
         return crew
 

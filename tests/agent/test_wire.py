@@ -20,7 +20,7 @@ from crew import await_true
 from torch import Tensor
 
 from parcae_agent.breaker import EpochGuard, make_breaker
-from parcae_agent.forming import destroy_groups
+from parcae_agent.groups import destroy_groups
 from parcae_agent.wire import Wire
 
 pytestmark = pytest.mark.processes
@@ -164,44 +164,3 @@ def test_a_direct_wire_calls_in_place() -> None:
     wire.call(lambda: threads.append(threading.get_ident()))
     assert threads == [threading.get_ident()]
     assert wire.watched([]) == []
-
-
-class TestDestroyGroups:
-    """Whatever state an epoch's groups are in, the next one's names must match its peers'."""
-
-    @pytest.fixture(autouse=True)
-    def _destroy(self) -> Iterator[None]:
-        yield
-        destroy_groups()
-
-    def init(self, world_size: int = 1, timeout: float = 5) -> None:
-        store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-        dist.init_process_group(
-            "gloo",
-            store=store,
-            rank=0,
-            world_size=world_size,
-            timeout=timedelta(seconds=timeout),
-        )
-
-    def test_a_meeting_that_failed_leaves_no_count(self) -> None:
-        with pytest.raises((RuntimeError, dist.DistError)):
-            self.init(world_size=2, timeout=0.1)
-        destroy_groups()
-        assert dist.get_pg_count() == 0
-
-    def test_groups_that_cannot_be_destroyed_are_forgotten(
-        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        def fail() -> None:
-            raise RuntimeError("broken beyond repair")
-
-        self.init()
-        with monkeypatch.context() as patch:
-            patch.setattr(dist, "destroy_process_group", fail)
-            destroy_groups()
-        assert "broken beyond repair" in caplog.text
-        assert not dist.is_initialized()
-        self.init()
-        dist.new_group([0], use_local_synchronization=True)
-        dist.all_reduce(torch.ones(1))

@@ -86,7 +86,7 @@ class TestQuit:
 class TestFullDisk:
     def test_in_the_background_training_goes_on(self, make_crew: MakeCrew) -> None:
         """The limit is above the ledger's size and below that of a layer."""
-        crew = make_crew("on_a_small_disk", limit=12_000, steps=1000, every_steps=2)
+        crew = make_crew("on_a_small_disk", limit=12_000, steps=1000, every_steps=2, layers=6)
         crew.start(*"ab")
         crew.plan(1, 2, "ab")
         crew.wait_committed(6)
@@ -96,7 +96,7 @@ class TestFullDisk:
         assert not crew.failures
 
     def test_for_the_final_state_it_is_said(self, make_crew: MakeCrew) -> None:
-        crew = make_crew("on_a_small_disk", limit=12_000, steps=5)
+        crew = make_crew("on_a_small_disk", limit=12_000, steps=5, layers=6)
         crew.start("a")
         crew.plan(1, 1, "a")
         failure = crew.wait_failed()
@@ -117,7 +117,7 @@ class TestFullDisk:
         assert crew.gone("b") == ExitCode.USER_CODE
 
     def test_for_the_ledger_while_training_it_is_said(self, make_crew: MakeCrew) -> None:
-        crew = make_crew("on_a_small_disk", limit=2_000, steps=1000)
+        crew = make_crew("on_a_small_disk", limit=2_000, steps=1000, layers=6)
         crew.start(*"ab")
         crew.plan(1, 2, "ab")
         failure = crew.wait_failed()

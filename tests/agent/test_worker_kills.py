@@ -21,8 +21,8 @@ RECOVERY_SECONDS = 3.0
 IN_A_STEP = [
     Faults().kill(at="step", step=AT),
     Faults().kill(at="forward", step=AT, nth=1),
-    Faults().kill(at="forward", step=AT, nth=3),
-    Faults().kill(at="backward", step=AT, nth=2),
+    Faults().kill(at="forward", step=AT, nth=2),
+    Faults().kill(at="backward", step=AT, nth=1),
     Faults().kill(at="reduce", step=AT),
     Faults().kill(at="reduced", step=AT),
     Faults().kill(at="vote", step=AT),
@@ -97,7 +97,7 @@ def test_two_at_once(make_crew: MakeCrew, point: str) -> None:
 
 def test_one_after_the_other_in_every_revision(make_crew: MakeCrew) -> None:
     """Every revision loses a member while it forms, until one is left."""
-    crew = make_crew(steps=STEPS)
+    crew = make_crew(steps=STEPS, micro_batches=5)
     points = dict(zip("bcde", ["form", "agreed", "transferred", "formed"], strict=True))
     armed = {name: crew.folder / f"armed-{name}" for name in points}
     faults = {name: Faults().kill(at=at, once=armed[name]) for name, at in points.items()}

@@ -34,7 +34,7 @@ def every_change(grids: Sequence[Grid]) -> list[Grid]:
     return walk
 
 
-def walk(crew: Crew, grids: Iterable[Grid], *, micro_batches: int = 8, steps: int = 1) -> int:
+def walk(crew: Crew, grids: Iterable[Grid], *, steps: int = 1) -> int:
     """Train some steps in each; pause and save at the end. Returns the committed steps.
 
     Who takes which cell is drawn anew each time; of those that drop out, the first stays as
@@ -49,7 +49,7 @@ def walk(crew: Crew, grids: Iterable[Grid], *, micro_batches: int = 8, steps: in
         held = set(before) & set(members)
         needed = leaving if not held or number % 2 else leaving[:1]
         donors = leaving if _covers(crew, held, needed) is False else needed
-        revision = crew.plan(data, pipeline, members, donors=donors, micro_batches=micro_batches)
+        revision = crew.plan(data, pipeline, members, donors=donors)
         crew.wait_first(revision)
         crew.wait_committed(crew.progress + steps - 1)
         before = members
@@ -68,7 +68,7 @@ def _covers(crew: Crew, held: set[str], donors: Sequence[str]) -> bool:
 
 
 def test_every_change_of_layout_gives_the_same_bits(make_crew: MakeCrew) -> None:
-    crew = make_crew(steps=10_000)
+    crew = make_crew(steps=10_000, layers=6, micro_batches=8)
     steps = walk(crew, every_change(GRIDS))
     assert len(crew.migrations) >= 55
     assert {m.kind for m in crew.migrations} >= {MigrationKind.PIPELINE}
@@ -78,7 +78,7 @@ def test_every_change_of_layout_gives_the_same_bits(make_crew: MakeCrew) -> None
 
 
 def test_fast_reduction_comes_close(make_crew: MakeCrew) -> None:
-    crew = make_crew(steps=10_000, reduction=Reduction.FAST)
+    crew = make_crew(steps=10_000, micro_batches=8, reduction=Reduction.FAST)
     steps = walk(crew, [*GRIDS, *GRIDS[::-1]], steps=2)
     assert_sound(crew, steps)
     losses, _ = expected(crew, steps)
@@ -87,27 +87,28 @@ def test_fast_reduction_comes_close(make_crew: MakeCrew) -> None:
 
 
 @pytest.mark.parametrize(
-    "args",
+    ("micro_batches", "args"),
     [
-        {"sgd": True, "clip": None, "tied": False, "global_batch": 16},
-        {"clip": 0.05, "dropout": 0.5, "global_batch": 6},
+        (8, {"sgd": True, "clip": None, "tied": False}),
+        (3, {"clip": 0.05, "dropout": 0.5}),
     ],
     ids=["sgd", "more-stages-than-micro-batches"],
 )
-def test_other_trainings_on_changing_layouts(make_crew: MakeCrew, args: dict[str, object]) -> None:
+def test_other_trainings_on_changing_layouts(
+    make_crew: MakeCrew, micro_batches: int, args: dict[str, object]
+) -> None:
     """With 3 micro-batches, 1x4 and one pipeline of 2x2 are filled the GPipe way."""
-    crew = make_crew(steps=10_000, **args)
-    micro_batches = int(str(args["global_batch"])) // 2
+    crew = make_crew(steps=10_000, micro_batches=micro_batches, **args)
     grids = [grid for grid in GRIDS if grid[0] <= micro_batches]
-    steps = walk(crew, [*grids, (1, 4), (2, 2), (1, 1)], micro_batches=micro_batches, steps=2)
+    steps = walk(crew, [*grids, (1, 4), (2, 2), (1, 1)], steps=2)
     assert_same_bits(crew, steps)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_cut_between_layers_does_not_show(make_crew: MakeCrew, dtype: str) -> None:
     """Layers without parameters, frozen, without gradient, changing their input, of any dtype."""
-    crew = make_crew("zoo", steps=10_000, dtype=dtype, layers=10)
-    steps = walk(crew, [*GRIDS, (1, 4), (1, 3), (1, 2)], micro_batches=6)
+    crew = make_crew("zoo", steps=10_000, dtype=dtype, layers=10, micro_batches=6)
+    steps = walk(crew, [*GRIDS, (1, 4), (1, 3), (1, 2)])
     assert_same_bits(crew, steps)
 
 

@@ -49,9 +49,7 @@ def test_one_device_trains_twice_alike(tmp_path: Path, spec: JobSpec) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two CUDA devices")
-def test_layouts_change_and_a_worker_dies_with_the_same_bits(
-    tmp_path: Path, spec: JobSpec
-) -> None:
+def test_layouts_change_and_a_worker_dies_with_the_same_bits(tmp_path: Path, spec: JobSpec) -> None:
     crew = _crew(tmp_path / "run", spec)
     try:
         crew.launch("a", device="cuda:0")

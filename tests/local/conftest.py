@@ -23,7 +23,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         if process.poll() is None:
             process.kill()
         process.communicate()
-    await_true(lambda: not agents_of(psutil.Process()), "all agents have ended", 10)
+    await_true(lambda: not agents_of(psutil.Process()), "all agents have ended")
 
 
 @pytest.fixture

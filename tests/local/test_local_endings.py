@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from crew import await_true
 from local_site import Result, Site, agents_of
-from rich.console import Console
 
 from parcae_api.errors import InputError, ParcaeError
 from parcae_cli.etcd_server import EtcdServer
@@ -29,17 +30,17 @@ pytestmark = pytest.mark.processes
 RECORDS = ("summary.json", "steps.csv", "timeline.png", "events.jsonl")
 
 
-def interrupt_when(condition: Callable[[], bool], times: int = 1) -> threading.Thread:
-    """Ctrl-C from another thread, once something holds."""
+def ctrl_c() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
 
-    def run() -> None:
-        await_true(condition, "time for Ctrl-C")
-        for _ in range(times):
-            os.kill(os.getpid(), signal.SIGINT)
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread
+@contextmanager
+def beside(*todo: Callable[[], object]) -> Iterator[None]:
+    """Do these in turn on another thread; what they raise is raised here in the end."""
+    with ThreadPoolExecutor(1) as executor:
+        done = executor.submit(lambda: [each() for each in todo])
+        yield
+        done.result()
 
 
 def has_records(result: Result) -> bool:
@@ -48,38 +49,48 @@ def has_records(result: Result) -> bool:
 
 def test_interrupted_while_it_loads(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = threading.Event()
-    monkeypatch.setattr(run_module, "warm_up", lambda: loaded.wait(60))
-    folder = site.root / "run"
-    thread = interrupt_when((folder / "etcd.log").exists)
-    started = time.monotonic()
+
+    def load() -> None:
+        ctrl_c()
+        assert loaded.wait(60)
+
+    monkeypatch.setattr(run_module, "warm_up", load)
     result = site.run(site.manifest())
-    assert time.monotonic() - started < 30
-    thread.join()
     loaded.set()
     assert result.code == 130
     assert result.summary["outcome"] == "interrupted"
     assert result.summary["steps_committed"] == 0
     assert result.summary["bit_identical"] is None
-    assert (folder / "timeline.png").exists()
+    assert (result.folder / "timeline.png").exists()
 
 
-def test_interrupted_before_the_first_instance(site: Site) -> None:
-    trace = site.trace("0 +1", "1 -1@0", "900 +2", duration_s=1000)
+def test_interrupted_while_too_few_are_there(site: Site) -> None:
     events = site.root / "run" / "events.jsonl"
-    thread = interrupt_when(lambda: events.exists() and "preemption" in events.read_text())
-    result = site.run(site.manifest(spec={"instances": {"min": 2, "max": 2}}), trace=trace)
-    thread.join()
+    spec = {"instances": {"min": 2, "max": 4}}
+    started = time.monotonic()
+    with beside(
+        lambda: await_true(
+            lambda: events.exists() and "join" in events.read_text(), "one is there"
+        ),
+        ctrl_c,
+    ):
+        result = site.run(site.manifest(spec=spec), trace=site.trace("0 +1", duration_s=1000))
+    assert time.monotonic() - started < 30
     assert result.code == 130
     assert result.summary["outcome"] == "interrupted"
 
 
-def test_interrupted_during_the_check(site: Site) -> None:
-    folder = site.root / "run"
-    thread = interrupt_when((folder / "summary.json").exists)
-    result = site.run(site.manifest(steps=400, width=64), verify=True)
-    thread.join()
+def test_interrupted_during_the_check(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    verify = command_module.verify
+
+    def interrupted(*arguments: Any) -> object:
+        ctrl_c()
+        return verify(*arguments)
+
+    monkeypatch.setattr(command_module, "verify", interrupted)
+    result = site.run(site.manifest(steps=20), verify=True)
     assert result.code == 130
-    assert result.summary["steps_committed"] == 400
+    assert result.summary["steps_committed"] == 20
     assert result.summary["bit_identical"] is None
     assert result.summary["model_sha256"]
     assert has_records(result)
@@ -87,18 +98,10 @@ def test_interrupted_during_the_check(site: Site) -> None:
 
 
 def test_a_second_ctrl_c_does_not_wait(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(JobLoop, "finish", lambda self, why: None)  # it will never end in order
-    threads: list[threading.Thread] = []
-
-    def twice() -> None:
-        site.await_commits(5)
-        for _ in range(2):
-            os.kill(os.getpid(), signal.SIGINT)
-
-    threads.append(threading.Thread(target=twice))
-    threads[0].start()
-    result = site.run(site.manifest(steps=100_000))
-    threads[0].join()
+    asked = threading.Event()
+    monkeypatch.setattr(JobLoop, "finish", lambda self, why: asked.set())  # and it never ends
+    with beside(lambda: site.await_commits(5), ctrl_c, lambda: asked.wait(60), ctrl_c):
+        result = site.run(site.manifest(steps=100_000))
     assert result.code == 130
     assert result.summary["model_sha256"] is None
     assert result.summary["samples_lost"] == 0
@@ -106,12 +109,9 @@ def test_a_second_ctrl_c_does_not_wait(site: Site, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_recording_ends_in_a_pause(site: Site) -> None:
-    trace = site.trace("0 +1 +2", "8 -1 -2", duration_s=11)
-    result = site.run(
-        site.manifest(steps=100_000, spec={"instances": {"min": 2, "max": 2}}),
-        trace=trace,
-        verify=True,
-    )
+    trace = site.trace("0 +1 +2", "7 -1 -2", duration_s=9)
+    spec = {"instances": {"min": 2, "max": 4}}
+    result = site.run(site.manifest(steps=100_000, spec=spec), trace=trace, verify=True)
     # All had left, and nobody lives who knows: but their state was saved, and that is enough.
     assert result.code == 0, (result.out, result.err)
     assert "the recording is over, while training was paused" in result.summary["outcome"]
@@ -137,34 +137,33 @@ def test_a_controller_that_cannot_go_on(site: Site, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_recording_that_cannot_be_played_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    do = FakeCloud._do
+    clouds: list[FakeCloud] = []
+    start = FakeCloud.start
+    monkeypatch.setattr(FakeCloud, "start", lambda self: (clouds.append(self), start(self)))
 
-    def fail(self: FakeCloud, cue: object) -> None:
-        if self.elapsed_s > 3:
-            raise ZeroDivisionError("a mistake of ours")
-        do(self, cue)  # type: ignore[arg-type]
+    def fail() -> None:
+        clouds[0].error = ZeroDivisionError("a mistake of ours")
 
-    monkeypatch.setattr(FakeCloud, "_do", fail)
-    trace = site.trace("0 +1 +2", "4 +3", duration_s=600)
-    with pytest.raises(ZeroDivisionError):
-        site.run(site.manifest(steps=100_000), trace=trace)
+    with (
+        pytest.raises(ZeroDivisionError),
+        beside(lambda: site.await_commits(5), fail),
+    ):
+        site.run(site.manifest(steps=100_000), trace=site.trace("0 +1 +2", duration_s=600))
     summary = json.loads((site.root / "run" / "summary.json").read_text())
     assert summary["outcome"] == "ended by an error: a mistake of ours"
     assert summary["model_sha256"], "training was ended in order"
 
 
 def test_etcd_that_does_not_come_back(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "_FINISH_LIMIT_SECONDS", 3.0)
+    monkeypatch.setattr(run_module, "_FINISH_LIMIT_SECONDS", 0.5)
 
     def refuse(self: EtcdServer) -> None:
         raise InputError("etcd: no program found")
 
     monkeypatch.setattr(EtcdServer, "restart", refuse)
-    killed = threading.Thread(target=lambda: (site.await_commits(5), kill_etcd()))
-    killed.start()
-    trace = site.trace("0 +1 +2", duration_s=12)
-    result = site.run(site.manifest(steps=100_000), trace=trace)
-    killed.join()
+    trace = site.trace("0 +1 +2", duration_s=6)
+    with beside(lambda: site.await_commits(5), kill_etcd):
+        result = site.run(site.manifest(steps=100_000), trace=trace)
     assert result.code == 1
     assert "training goes on without" in result.out
     assert "could not be ended in time" in result.summary["outcome"]
@@ -205,14 +204,8 @@ def test_two_runs_do_not_share_a_folder(site: Site) -> None:
 
 
 def test_a_sigterm_to_an_agent_is_a_notice(site: Site) -> None:
-    def terminate() -> None:
-        site.await_commits(10)
-        agents_of(psutil.Process())[0].terminate()
-
-    thread = threading.Thread(target=terminate)
-    thread.start()
-    result = site.run(site.manifest(steps=150), verify=True)
-    thread.join()
+    with beside(lambda: site.await_commits(10), lambda: agents_of(psutil.Process())[0].terminate()):
+        result = site.run(site.manifest(steps=40), verify=True)
     assert result.code == 0, (result.out, result.err)
     assert result.summary["preemptions"] == {"noticed": 1, "sudden": 0}
     assert result.summary["bit_identical"] is True
@@ -235,8 +228,6 @@ def test_records_that_cannot_be_written_are_named_and_the_others_are_there(
 
 
 def test_a_failure_is_among_the_events(site: Site) -> None:
-    out, err = io.StringIO(), io.StringIO()
-    assert Console(file=out) is not Console(file=err)
     (site.root / "broken.py").write_text("raise KeyError('at import')\n")
     result = site.run(site.manifest("broken:gpt"))
     assert result.code == 1

@@ -71,7 +71,7 @@ def test_command_itself_is_killed(site: Site) -> None:
     everything = command.children(recursive=True)
     assert len(everything) > 8
     command.kill()
-    await_true(lambda: not any(is_there(p) for p in everything), "all has ended with it", 20)
+    await_true(lambda: not any(is_there(p) for p in everything), "all has ended with it")
 
 
 def is_there(process: psutil.Process) -> bool:

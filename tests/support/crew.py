@@ -95,10 +95,19 @@ def _enter(config: WorkerConfig, end: socket.socket) -> None:
 class Crew:
     """Starts workers, hands out plans, awaits what they report."""
 
-    def __init__(self, folder: Path, spec: JobSpec, search_path: str, *, layers: int = 6) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        spec: JobSpec,
+        search_path: str,
+        *,
+        layers: int = 6,
+        micro_batches: int = 8,
+    ) -> None:
+        """``layers`` and ``micro_batches`` are those of the training that ``spec`` names."""
         self.folder, self.spec, self.search_path = folder, spec, search_path
         self.checkpoints = folder / "checkpoints"
-        self.layers = layers
+        self.layers, self.micro_batches = layers, micro_batches
         self.hands: dict[str, Hand] = {}
         self.revision = 0
         self.first: dict[int, Hand] = {}
@@ -149,8 +158,7 @@ class Crew:
         *,
         reason: PlanReason = PlanReason.NOTICE,
         donors: Sequence[str] = (),
-        layers: int | None = None,
-        micro_batches: int = 8,
+        micro_batches: int | None = None,
         tell: Sequence[str] | None = None,
     ) -> int:
         """Publish the next plan: to all, or only to those in ``tell``."""
@@ -158,7 +166,10 @@ class Crew:
         self.first[self.revision] = self.hands[workers[0]]
         ids = [f"{w}/0" for w in workers]
         layout = even_layout(
-            data, pipeline, layers=layers or self.layers, micro_batches=micro_batches
+            data,
+            pipeline,
+            layers=self.layers,
+            micro_batches=micro_batches or self.micro_batches,
         )
         plan = Plan(
             revision=self.revision,

@@ -84,9 +84,9 @@ def _in_fork(
     theirs.close()
     try:
         while True:
+            if is_cancelled():
+                return None
             if not ours.poll(_POLL_SECONDS):
-                if is_cancelled():
-                    return None
                 continue
             kind, payload = ours.recv()
             if kind == "result":
