@@ -16,6 +16,7 @@ from benchmarks.report import Row, median, spread
 from parcae_agent.ledger import read_ledger
 from parcae_api.events import AnyEvent, InstanceLost, Migration, MigrationKind
 from parcae_api.plan import PlanReason
+from parcae_cli.local.interrupts import Interrupts
 from parcae_cli.local.options import LocalOptions, check
 from parcae_cli.local.run import LocalRun
 from parcae_cli.local.summary import recovery_seconds
@@ -118,7 +119,7 @@ def _record(trace: Trace) -> Recorded:
                 reduction=None,
             )
         )
-        local = LocalRun(plan, Console(file=io.StringIO()))
+        local = LocalRun(plan, Console(file=io.StringIO()), Interrupts())
         try:
             local.train()
         finally:

@@ -71,7 +71,8 @@ class Reporter:
             return
         self._smooth(outcome, seconds)
         now = time.monotonic()
-        if now - self._last_progress >= _PROGRESS_SECONDS or outcome.leaves:
+        is_last = outcome.leaves or step >= self._profile.total_steps
+        if is_last or now - self._last_progress >= _PROGRESS_SECONDS:
             self._last_progress = now
             self._send_progress(self._formed.plan, step, outcome.loss)
         if now - self._last_profile >= _PROFILE_SECONDS:

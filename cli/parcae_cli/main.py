@@ -48,8 +48,7 @@ def local(
     ] = None,
 ) -> None:
     """Run a job on this machine, through a recording of spot instances."""
-    from parcae_cli.local.command import run_local
-    from parcae_cli.local.options import LocalOptions
+    from parcae_cli.local.options import LocalOptions, check
 
     options = LocalOptions(
         manifest=manifest,
@@ -62,7 +61,11 @@ def local(
         seed=seed,
         reduction=reduction,
     )
-    raise typer.Exit(run_local(options, Console(), Console(stderr=True)))
+    plan = check(options)
+    # Loads much, and a mistake in the options is told sooner.
+    from parcae_cli.local.command import run_checked
+
+    raise typer.Exit(run_checked(plan, Console(), Console(stderr=True)))
 
 
 @app.command()

@@ -24,7 +24,7 @@ def _one_thread() -> None:
 def make_crew(tmp_path: Path) -> Iterator[MakeCrew]:
     """A crew for a function of ``models``; its arguments are keywords.
 
-    Without a function it is a small GPT: a step of it takes little time.
+    Without a function it is a small GPT that trains until it is paused.
     """
     crews: list[Crew] = []
 
@@ -38,7 +38,8 @@ def make_crew(tmp_path: Path) -> Iterator[MakeCrew]:
         **args: Any,
     ) -> Crew:
         if function is None:
-            args = {"blocks": layers - 2, "global_batch": 2 * (micro_batches or 4), **args}
+            sizes = {"blocks": layers - 2, "global_batch": 2 * (micro_batches or 4)}
+            args = {"steps": 1_000_000, **sizes, **args}
         spec = JobSpec(
             instances=Instances(max=8),
             entrypoint=Entrypoint(function=f"models:{function or 'gpt'}", args=args),

@@ -7,21 +7,14 @@ from pathlib import Path
 import pytest
 from crew import Crew, MakeCrew
 from faults import Faults
-from proof import assert_same_bits
+from proof import settle
 
 from parcae_api.plan import PlanReason
 
 pytestmark = pytest.mark.processes
 
-STEPS = 9
 AT = 4
 TORN = RuntimeError("Connection closed by peer")
-
-
-def finish(crew: Crew, revision: int) -> None:
-    crew.wait_first(revision)
-    crew.wait_saved(STEPS)
-    assert_same_bits(crew, STEPS)
 
 
 def half_committed(make_crew: MakeCrew, *, committed: str, dead: str, **more: Faults) -> Crew:
@@ -29,7 +22,7 @@ def half_committed(make_crew: MakeCrew, *, committed: str, dead: str, **more: Fa
 
     The rest have reduced it and see their connections torn. Of those that committed, some die.
     """
-    crew = make_crew(steps=STEPS)
+    crew = make_crew()
     applied = {name: crew.folder / f"applied-{name}" for name in committed}
     probes = dict(more)
     for name in "abcd":
@@ -57,7 +50,7 @@ def test_who_had_not_applied_does_so_at_the_next_meeting(make_crew: MakeCrew) ->
     crew = half_committed(make_crew, committed="ad", dead="d")
     revision = crew.plan(1, 3, "cba", reason=PlanReason.LOSS)
     assert crew.migration(revision).resumed_step == AT + 1
-    finish(crew, revision)
+    settle(crew)
 
 
 def test_if_nobody_left_had_applied_it_all_run_it_again(make_crew: MakeCrew) -> None:
@@ -66,7 +59,7 @@ def test_if_nobody_left_had_applied_it_all_run_it_again(make_crew: MakeCrew) -> 
     revision = crew.plan(1, 3, "abc", reason=PlanReason.LOSS)
     assert crew.migration(revision).steps_replayed == 1
     assert crew.migration(revision).resumed_step == AT
-    finish(crew, revision)
+    settle(crew)
 
 
 @pytest.mark.parametrize("point", ["agreed", "transfer", "transferred", "formed"])
@@ -88,7 +81,7 @@ def test_the_meeting_in_which_they_roll_forward_breaks(
     revision = crew.plan(2, 2, rest, reason=PlanReason.LOSS)
     assert crew.migration(revision).resumed_step == AT + 1
     assert not crew.rollbacks
-    finish(crew, revision)
+    settle(crew)
 
 
 @pytest.mark.parametrize("name", ["a", "b"])
@@ -103,7 +96,7 @@ def test_one_that_breaks_before_the_meeting_comes_back_as_it_was(
     crew.wait_broken(crew.plan(1, 3, "abc", reason=PlanReason.LOSS), name)
     revision = crew.plan(1, 3, "bca", reason=PlanReason.LOSS)
     assert crew.migration(revision).resumed_step == AT + 1
-    finish(crew, revision)
+    settle(crew)
 
 
 @pytest.mark.parametrize(
@@ -111,19 +104,19 @@ def test_one_that_breaks_before_the_meeting_comes_back_as_it_was(
 )
 def test_a_torn_connection_in_a_step(make_crew: MakeCrew, point: str) -> None:
     """Nobody dies: an error is raised in one worker, and all meet again."""
-    crew = make_crew(steps=STEPS)
+    crew = make_crew()
     crew.start(*"abc", probes={"b": Faults().fail_with(TORN, at=point, step=AT)})
     crew.plan(1, 2, "ab")
     crew.wait_broken(1, "a", "b")
     revision = crew.plan(1, 3, "cab", reason=PlanReason.LOSS)
     assert crew.migration(revision).steps_replayed <= 1
     assert not crew.rollbacks
-    finish(crew, revision)
+    settle(crew)
 
 
 @pytest.mark.parametrize("point", ["form", "agreed", "transfer", "transferred", "formed"])
 def test_a_torn_connection_in_a_plan_change(make_crew: MakeCrew, point: str) -> None:
-    crew = make_crew(steps=STEPS)
+    crew = make_crew()
     armed = crew.folder / "armed"
     crew.start(*"abc", probes={"b": Faults().fail_with(TORN, at=point, once=armed)})
     crew.plan(1, 2, "ab")
@@ -133,4 +126,4 @@ def test_a_torn_connection_in_a_plan_change(make_crew: MakeCrew, point: str) -> 
     revision = crew.plan(1, 3, "cab", reason=PlanReason.LOSS)
     assert crew.migration(revision).steps_replayed <= 1
     assert not crew.rollbacks
-    finish(crew, revision)
+    settle(crew)

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 import pytest
 from crew import Crew, MakeCrew, await_true
 from faults import Faults
-from proof import assert_same_bits
+from proof import settle
 
 from parcae_api.plan import PlanReason
 
 pytestmark = pytest.mark.processes
 
-STEPS = 9
 AT = 4
 RECOVERY_SECONDS = 3.0
 """From the plan without the dead to the epoch's first step; 0.1-0.5 s on an idle machine."""
@@ -48,15 +47,14 @@ def recover(
     assert migration.sudden
     assert migration.steps_replayed <= 1
     assert not crew.rollbacks
-    crew.wait_saved(STEPS)
-    assert_same_bits(crew, STEPS)
+    settle(crew)
 
 
 @pytest.mark.parametrize("victim", ["a", "d"])
 @pytest.mark.parametrize("faults", IN_A_STEP, ids=_name)
 def test_one_of_four_in_a_step(make_crew: MakeCrew, faults: Faults, victim: str) -> None:
     """``a`` is the grid's first worker, ``d`` the other replica's last stage."""
-    crew = make_crew(steps=STEPS)
+    crew = make_crew()
     crew.start(*"abcd", probes={victim: faults})
     crew.plan(2, 2, "abcd")
     crew.gone(victim)
@@ -71,7 +69,7 @@ def test_a_member_while_a_revision_forms(make_crew: MakeCrew, point: str, victim
     Once the epoch has formed, the donor is the only other holder of what ``a`` had kept: it has to
     give once more.
     """
-    crew = make_crew(steps=STEPS)
+    crew = make_crew()
     armed = crew.folder / "armed"
     crew.start(*"abcde", probes={victim: Faults().kill(at=point, once=armed)})
     crew.plan(3, 1, "abd")
@@ -86,7 +84,7 @@ def test_a_member_while_a_revision_forms(make_crew: MakeCrew, point: str, victim
 @pytest.mark.parametrize("point", ["backward", "reduced", "voted"])
 def test_two_at_once(make_crew: MakeCrew, point: str) -> None:
     faults = Faults().kill(at=point, step=AT)
-    crew = make_crew(steps=STEPS)
+    crew = make_crew()
     crew.start(*"abcd", probes={"b": faults, "c": faults})
     crew.plan(2, 2, "abcd")
     # The second may have seen the first one's end before it came to the same point.
@@ -97,7 +95,7 @@ def test_two_at_once(make_crew: MakeCrew, point: str) -> None:
 
 def test_one_after_the_other_in_every_revision(make_crew: MakeCrew) -> None:
     """Every revision loses a member while it forms, until one is left."""
-    crew = make_crew(steps=STEPS, micro_batches=5)
+    crew = make_crew(micro_batches=5)
     points = dict(zip("bcde", ["form", "agreed", "transferred", "formed"], strict=True))
     armed = {name: crew.folder / f"armed-{name}" for name in points}
     faults = {name: Faults().kill(at=at, once=armed[name]) for name, at in points.items()}
@@ -115,7 +113,7 @@ def test_one_after_the_other_in_every_revision(make_crew: MakeCrew) -> None:
 
 def test_a_newcomer_after_a_revision_that_did_not_form(make_crew: MakeCrew) -> None:
     """Those that tried to meet before and those that did not must name their groups alike."""
-    crew = make_crew(steps=STEPS)
+    crew = make_crew()
     crew.start(*"abcde", probes={"c": Faults().kill(at="form")})
     crew.plan(2, 1, "ab")
     crew.wait_committed(2)
@@ -125,7 +123,7 @@ def test_a_newcomer_after_a_revision_that_did_not_form(make_crew: MakeCrew) -> N
 
 
 def test_the_first_worker_dies_before_it_has_said_where_to_meet(make_crew: MakeCrew) -> None:
-    crew = make_crew(steps=STEPS)
+    crew = make_crew()
     crew.start(*"abc")
     crew.plan(1, 2, "bc")
     crew.wait_committed(2)
@@ -136,7 +134,7 @@ def test_the_first_worker_dies_before_it_has_said_where_to_meet(make_crew: MakeC
 
 def test_a_newer_revision_comes_while_one_forms(make_crew: MakeCrew) -> None:
     """With every member alive: whoever is in the old meeting leaves it for the new one."""
-    crew = make_crew(steps=STEPS)
+    crew = make_crew()
     hold = crew.folder / "reached", crew.folder / "go"
     crew.start(*"abc", probes={"c": Faults().hold(*hold, at="form")})
     crew.plan(1, 2, "ab")
@@ -146,5 +144,4 @@ def test_a_newer_revision_comes_while_one_forms(make_crew: MakeCrew) -> None:
     second = crew.plan(2, 1, "ba")
     crew.migration(second)
     hold[1].touch()
-    crew.wait_saved(STEPS)
-    assert_same_bits(crew, STEPS)
+    settle(crew)

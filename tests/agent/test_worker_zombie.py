@@ -7,13 +7,12 @@ import time
 import pytest
 from crew import Crew, MakeCrew
 from faults import Faults
-from proof import assert_same_bits
+from proof import settle
 
 from parcae_api.plan import PlanReason
 
 pytestmark = pytest.mark.processes
 
-STEPS = 14
 BREAK_SECONDS = 1.0
 """From the plan without the lost one until all are out of their collectives: 5-60 ms when idle."""
 
@@ -32,7 +31,7 @@ def go_on_without(crew: Crew, lost: str, alive: str) -> int:
 @pytest.mark.parametrize("point", ["forward", "backward", "reduce", "vote", "voted"])
 def test_a_zombie_is_fenced_and_comes_back_with_nothing(make_crew: MakeCrew, point: str) -> None:
     """Stopped before, in or after a vote: what it does when it wakes must not count."""
-    crew = make_crew(steps=STEPS)
+    crew = make_crew()
     crew.start(*"abcd", probes={"d": Faults().stop(at=point, step=4)})
     crew.plan(2, 2, "abcd")
     revision = go_on_without(crew, "d", "abc")
@@ -44,19 +43,18 @@ def test_a_zombie_is_fenced_and_comes_back_with_nothing(make_crew: MakeCrew, poi
     migration = crew.migration(back)
     assert migration.bytes_moved > 0
     assert migration.resumed_step > 6
-    crew.wait_saved(STEPS)
-    assert_same_bits(crew, STEPS)
+    settle(crew)
 
 
 def test_the_first_worker_is_stopped(make_crew: MakeCrew) -> None:
     """It serves the epoch's store, too."""
-    crew = make_crew(steps=STEPS)
+    crew = make_crew()
     crew.start(*"abcd", probes={"a": Faults().stop(at="forward", step=4)})
     crew.plan(2, 2, "abcd")
-    go_on_without(crew, "a", "bcd")
+    revision = go_on_without(crew, "a", "bcd")
     crew.wake("a")
-    crew.wait_saved(STEPS)
-    assert_same_bits(crew, STEPS)
+    crew.wait_idle(revision, "a")
+    settle(crew)
 
 
 @pytest.mark.parametrize("point", ["form", "agreed", "transfer", "transferred", "formed"])
@@ -65,7 +63,7 @@ def test_a_member_is_stopped_while_a_revision_forms(
     make_crew: MakeCrew, point: str, lost: str
 ) -> None:
     """``a`` serves the store; the others wait in it, or in a collective, and must get out."""
-    crew = make_crew(steps=STEPS)
+    crew = make_crew()
     armed = crew.folder / "armed"
     crew.start(*"abcd", probes={lost: Faults().stop(at=point, once=armed)})
     crew.plan(3, 1, "abd")
@@ -81,14 +79,13 @@ def test_a_member_is_stopped_while_a_revision_forms(
     crew.wait_committed(5)
     crew.wake(lost)
     crew.wait_idle(revision, lost)
-    crew.plan(2, 2, "dacb")
-    crew.wait_saved(STEPS)
-    assert_same_bits(crew, STEPS)
+    crew.wait_first(crew.plan(2, 2, "dacb"))
+    settle(crew)
 
 
 def test_the_others_are_gone_when_it_wakes(make_crew: MakeCrew) -> None:
     """Then the zombie's state, though old, is the newest there is."""
-    crew = make_crew(steps=STEPS)
+    crew = make_crew()
     crew.start(*"abc", probes={"b": Faults().stop(at="reduced", step=4)})
     crew.plan(2, 1, "ab")
     crew.stopped("b")
@@ -99,5 +96,4 @@ def test_the_others_are_gone_when_it_wakes(make_crew: MakeCrew) -> None:
     crew.wait_broken(1, "b")
     revision = crew.plan(2, 1, "cb", reason=PlanReason.LOSS)
     assert crew.migration(revision).resumed_step == 4
-    crew.wait_saved(STEPS)
-    assert_same_bits(crew, STEPS)
+    settle(crew)

@@ -13,7 +13,7 @@ from local_site import Site, agents_of, worker_of
 
 pytestmark = pytest.mark.processes
 
-STEPS = 200
+STEPS = 120
 
 
 def start(site: Site, name: str = "run", *more: str, steps: int = STEPS) -> psutil.Process:
@@ -21,7 +21,7 @@ def start(site: Site, name: str = "run", *more: str, steps: int = STEPS) -> psut
     manifest = site.manifest(spec={"pipeline": {"minStages": 2}}, steps=steps)
     out = str(site.root / name)
     process = site.start("local", str(manifest), "--out", out, "--seed", "1", *more)
-    site.await_commits(30, name)
+    site.await_commits(15, name)
     return psutil.Process(process.pid)
 
 
@@ -36,9 +36,9 @@ def finish(site: Site, *, code: int = 0) -> str:
 def test_worker_supervisor_and_etcd_are_killed(site: Site) -> None:
     command = start(site, "run", "--verify")
     worker_of(agents_of(command)[0]).kill()
-    site.await_commits(80)
+    site.await_commits(40)
     agents_of(command)[-1].kill()
-    site.await_commits(120)
+    site.await_commits(65)
     (etcd,) = (p for p in command.children(recursive=True) if p.name() == "etcd")
     etcd.kill()
     finish(site)
@@ -82,8 +82,8 @@ def is_there(process: psutil.Process) -> bool:
 
 
 def test_two_runs_side_by_side(site: Site) -> None:
-    start(site, "one", steps=60)
-    start(site, "two", steps=60)
+    start(site, "one", steps=40)
+    start(site, "two", steps=40)
     for process in site.started:
         out, err = process.communicate(timeout=120)
         assert process.returncode == 0, (out, err)

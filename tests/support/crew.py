@@ -114,6 +114,7 @@ class Crew:
         """The grid's first worker by revision."""
         self.progress = 0
         """Committed steps, as the grid's first worker last reported."""
+        self._reported: dict[int, int] = {}
         self._condition = threading.Condition()
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["parcae_agent.preload"])
@@ -246,8 +247,13 @@ class Crew:
         assert happened, f"never happened: {what}; {self}"
 
     def wait_committed(self, step: int) -> None:
-        """Until more than ``step`` steps are committed and reported."""
-        self.wait(lambda: self.progress > step, f"step {step} committed")
+        """Until the newest plan's epoch has reported more than ``step`` committed steps."""
+        self.wait(lambda: self._reported.get(self.revision, -1) > step, f"step {step} committed")
+
+    def wait_one_more(self) -> None:
+        """Until the newest plan's epoch has committed a step more than it has reported so far."""
+        self.wait(lambda: self.revision in self._reported, f"revision {self.revision} formed")
+        self.wait_committed(self._reported[self.revision])
 
     def wait_formed(self, revision: int, *names: str) -> None:
         """Until those workers train in a revision."""
@@ -301,6 +307,10 @@ class Crew:
         return self.failures[0]
 
     # What it knows.
+
+    @property
+    def alive(self) -> list[str]:
+        return [name for name, hand in self.hands.items() if hand.process.is_alive()]
 
     @property
     def failures(self) -> list[Failed]:
@@ -378,6 +388,7 @@ class Crew:
                 hand.failures.append(failure)
             case Advanced(progress=progress):
                 self.progress = progress.step
+                self._reported[progress.revision] = progress.step
 
 
 MakeCrew = Callable[..., Crew]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import lru_cache
 
 import torch
@@ -16,24 +17,45 @@ from parcae_agent.training import load_training
 from parcae_api.job import Entrypoint, Reduction
 
 
-@lru_cache(maxsize=32)
-def undisturbed(
-    function: str, arguments: str, search_path: str, seed: int, steps: int
-) -> tuple[tuple[float, ...], tuple[Tensor, ...]]:
-    """Losses and final state of the plain loop; ``arguments`` as JSON."""
-    torch.set_num_threads(1)
-    entrypoint = Entrypoint(function=function, args=json.loads(arguments))
-    training = load_training(entrypoint, search_path=search_path)
-    reference = Reference.start(training, seed)
-    losses = tuple(reference.losses(steps))
-    return losses, tuple(layer.flat for layer in reference.layers)
+class Undisturbed:
+    """The plain loop, run as far as it was asked about, with what it had after every step."""
+
+    def __init__(self, function: str, arguments: str, search_path: str, seed: int) -> None:
+        """``arguments`` as JSON."""
+        torch.set_num_threads(1)
+        entrypoint = Entrypoint(function=function, args=json.loads(arguments))
+        training = load_training(entrypoint, search_path=search_path)
+        self._reference = Reference.start(training, seed)
+        self._steps: Iterator[float] = self._reference.losses(1_000_000)
+        self._losses: list[float] = []
+        self._states = [self._state()]
+
+    def losses(self, steps: int) -> list[float]:
+        self._run(steps)
+        return self._losses[:steps]
+
+    def state(self, steps: int) -> list[Tensor]:
+        """Parameters and optimizer state of all layers after that many steps."""
+        self._run(steps)
+        return self._states[steps]
+
+    def _run(self, steps: int) -> None:
+        while len(self._losses) < steps:
+            self._losses.append(next(self._steps))
+            self._states.append(self._state())
+
+    def _state(self) -> list[Tensor]:
+        return [layer.flat.clone() for layer in self._reference.layers]
 
 
-def expected(crew: Crew, steps: int) -> tuple[tuple[float, ...], tuple[Tensor, ...]]:
-    """What an undisturbed run of the crew's training gives."""
+_undisturbed = lru_cache(maxsize=4)(Undisturbed)
+
+
+def undisturbed(crew: Crew) -> Undisturbed:
+    """An undisturbed run of the crew's training."""
     entrypoint, spec = crew.spec.entrypoint, crew.spec
     arguments = json.dumps(entrypoint.args, sort_keys=True)
-    return undisturbed(entrypoint.function, arguments, crew.search_path, spec.seed, steps)
+    return _undisturbed(entrypoint.function, arguments, crew.search_path, spec.seed)
 
 
 def saved_state(crew: Crew, step: int) -> list[Tensor]:
@@ -45,16 +67,27 @@ def saved_state(crew: Crew, step: int) -> list[Tensor]:
 def assert_sound(crew: Crew, steps: int) -> None:
     """Every micro-batch of every step entered once, in every layer."""
     ledger = crew.ledger()
-    assert not ledger.problems, crew
+    assert not ledger.problems, str(crew)
     assert ledger.is_sound
-    assert [line.step for line in ledger.steps] == list(range(steps)), crew
+    assert [line.step for line in ledger.steps] == list(range(steps)), str(crew)
 
 
 def assert_same_bits(crew: Crew, steps: int) -> None:
     """Losses by the ledger, parameters and optimizer state by the files: as if undisturbed."""
     assert crew.spec.reduction is Reduction.EXACT
     assert_sound(crew, steps)
-    losses, states = expected(crew, steps)
-    assert [line.loss for line in crew.ledger().steps] == list(losses), crew
-    for index, (state, saved) in enumerate(zip(states, saved_state(crew, steps), strict=True)):
-        assert torch.equal(state, saved), f"layer {index}; {crew}"
+    expected = undisturbed(crew)
+    assert [line.loss for line in crew.ledger().steps] == expected.losses(steps), str(crew)
+    both = zip(expected.state(steps), saved_state(crew, steps), strict=True)
+    wrong = [index for index, (state, saved) in enumerate(both) if not torch.equal(state, saved)]
+    assert not wrong, f"layers {wrong} at step {steps}; {crew}"
+
+
+def settle(crew: Crew) -> int:
+    """Let it train on a little, pause, and compare everything; the steps committed by then."""
+    crew.wait_one_more()
+    revision = crew.pause()
+    crew.wait_idle(revision, *crew.alive)
+    steps = crew.wait_saved()
+    assert_same_bits(crew, steps)
+    return steps

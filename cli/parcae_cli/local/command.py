@@ -32,6 +32,16 @@ EXIT_OK, EXIT_FAILED, EXIT_INTERRUPTED = 0, 1, 130
 
 
 def run_local(options: LocalOptions, console: Console, errors: Console) -> int:
+    """Check the options, and run; see ``run_checked``.
+
+    Raises:
+        InputError: something that the user gave cannot work.
+        ParcaeError: as for ``run_checked``.
+    """
+    return run_checked(check(options), console, errors)
+
+
+def run_checked(plan: LocalRunPlan, console: Console, errors: Console) -> int:
     """Run, write the records, and say how it went.
 
     Returns:
@@ -39,10 +49,9 @@ def run_local(options: LocalOptions, console: Console, errors: Console) -> int:
         not saved, a sample was lost or repeated, or the check failed; 130 when interrupted.
 
     Raises:
-        InputError: something that the user gave cannot work.
+        InputError: etcd does not start.
         ParcaeError: the records could not be written whole, or the board could not be used.
     """
-    plan = check(options)
     with plan.folder, Interrupts() as interrupts, log_to(plan.out / "parcae.log"):
         return _Command(plan, console, errors, interrupts).run()
 
@@ -174,12 +183,11 @@ def _ledger(out: Path) -> Ledger:
 
 
 def _question(plan: LocalRunPlan, ledger: Ledger) -> Question:
-    checkpoints = plan.job.spec.checkpoint.path
     return Question(
         spec=plan.job.spec,
         search_path=plan.search_path,
         losses=tuple(step.loss for step in ledger.steps),
-        checkpoints=Path(checkpoints) if checkpoints else plan.out / "checkpoints",
+        checkpoints=plan.checkpoints,
     )
 
 

@@ -46,6 +46,11 @@ class LocalRunPlan:
         """Where the records go."""
         return self.folder.path
 
+    @property
+    def checkpoints(self) -> Path:
+        """The run's own: those of an earlier run would make this one begin in the middle."""
+        return self.out / "checkpoints"
+
 
 def check(options: LocalOptions) -> LocalRunPlan:
     """Check everything that can be checked before a process is started.
@@ -58,6 +63,8 @@ def check(options: LocalOptions) -> LocalRunPlan:
     if not 0 <= options.unnoticed <= 1:
         raise InputError(f"--unnoticed: is {options.unnoticed:g}; give a share from 0 to 1")
     job = load_job(options.manifest)
+    if job.spec.suspend:
+        raise InputError("spec.suspend: is true, so that nothing would ever run; remove it")
     if options.reduction is not None:
         spec = job.spec.model_copy(update={"reduction": options.reduction})
         job = job.model_copy(update={"spec": spec})

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich.console import Console
 
 from parcae_agent.settings import AgentConfig
 from parcae_api.board import JobBoard
-from parcae_api.errors import InputError
+from parcae_api.errors import InputError, ParcaeError
 from parcae_api.etcd import EtcdClient
 from parcae_api.events import AnyEvent, InstanceLost
 from parcae_api.job import ConditionType
@@ -34,6 +36,7 @@ _FRAME_SECONDS = 0.25
 _FINISH_LIMIT_SECONDS = 60.0
 _DEFAULT_NOTICE_SECONDS = 30.0
 _WORKER_TIMEOUT_SECONDS = 5.0
+_LEAST_FREE_BYTES = 1 << 20
 _ETCD_AGAIN_SECONDS = 5.0
 """Between two attempts to start etcd again."""
 
@@ -68,7 +71,8 @@ class LocalRun:
         """
         plan, out = self._plan, self._plan.out
         with ExitStack() as stack:
-            self.view.say(_greeting(plan))
+            for line in _greeting(plan):
+                self.view.say(line)
             warming = threading.Thread(target=warm_up, daemon=True)
             warming.start()
             server = stack.enter_context(EtcdServer(out / "etcd", out / "etcd.log"))
@@ -136,19 +140,31 @@ class _Drive:
         self._cloud.start()
         self._run.recorder.playing()
         try:
-            while thread.is_alive() and not self._given_up():
+            while thread.is_alive() and not self._given_up() and self._disk_error() is None:
                 if self._run.woken.wait(_FRAME_SECONDS):
                     self._run.woken.clear()
                     self._loop.wake()
                 self._look()
         finally:
+            disk_error = self._disk_error()
             self._loop.stop()
             thread.join()
         return Ending(
-            failure=self._end if isinstance(self._end, Fail) else None,
+            # On a full disk everything fails, and the user's code is not to blame.
+            failure=self._end if isinstance(self._end, Fail) and not disk_error else None,
             complete=self._end if isinstance(self._end, Complete) else None,
             interrupted=self._run.interrupts.count > 0,
-            trouble=self._error or self._cloud.error,
+            trouble=disk_error or self._error or self._cloud.error,
+        )
+
+    def _disk_error(self) -> ParcaeError | None:
+        """What to say when there is no room for records any more; training would only suffer."""
+        out = self._plan.out
+        disk = os.statvfs(out)
+        if disk.f_bavail * disk.f_frsize >= _LEAST_FREE_BYTES:
+            return None
+        return ParcaeError(
+            f"{out}: {os.strerror(errno.ENOSPC)}; free some, or name another folder with --out"
         )
 
     def _run_loop(self) -> None:
@@ -231,19 +247,25 @@ _STATES = {
 }
 
 
-def _greeting(plan: LocalRunPlan) -> str:
+def _greeting(plan: LocalRunPlan) -> Iterator[str]:
     """What is about to happen."""
-    text = f"{plan.job.metadata.name} on up to {plan.job.spec.instances.max} instances"
-    if plan.trace is not None:
-        seconds = plan.trace.duration_s / plan.speedup
-        text += f", through {plan.trace.name} at {plan.speedup:g}x in {seconds:.0f} s"
-    return f"{text}; loading torch first, once for all workers"
+    spec, trace = plan.job.spec, plan.trace
+    text = f"{plan.job.metadata.name} on up to {spec.instances.max} instances"
+    if trace is not None:
+        text += f", through {trace.name} at {plan.speedup:g}x"
+        text += f" in {trace.duration_s / plan.speedup:.0f} s"
+    yield f"{text}; loading torch first, once for all workers"
+    least = max(spec.instances.min, spec.pipeline.min_stages)
+    if trace is not None and trace.peak() < least:
+        yield (
+            f"nothing will be trained: {least} instances are needed (instances.min, "
+            f"pipeline.minStages), and the recording never has more than {trace.peak()}"
+        )
 
 
 def _agent_config(plan: LocalRunPlan, endpoint: str) -> AgentConfig:
     """What all agents have in common; the launcher adds pod and node."""
     notice_s = plan.trace.notice_s / plan.speedup if plan.trace else _DEFAULT_NOTICE_SECONDS
-    checkpoints = plan.job.spec.checkpoint.path
     return AgentConfig(
         endpoints=(endpoint,),
         namespace=plan.job.metadata.namespace,
@@ -257,7 +279,7 @@ def _agent_config(plan: LocalRunPlan, endpoint: str) -> AgentConfig:
         worker_timeout_seconds=_WORKER_TIMEOUT_SECONDS,
         search_path=plan.search_path,
         ledger=plan.out / "ledger",
-        checkpoints=Path(checkpoints) if checkpoints else plan.out / "checkpoints",
+        checkpoints=plan.checkpoints,
     )
 
 
