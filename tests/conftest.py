@@ -1,8 +1,18 @@
-"""For all tests: one thread per process, set before torch is loaded, and the shared helpers."""
+"""For all tests: one thread per process, set before torch is loaded, the shared helpers, seeds.
+
+What hypothesis draws is fixed, so that a test which fails once fails always. To search further:
+``HYPOTHESIS_PROFILE=search pytest …`` draws anew each time.
+"""
 
 import os
 import sys
 from pathlib import Path
 
+from hypothesis import settings
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent / "support"))
+
+settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
+settings.register_profile("search", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))

@@ -67,6 +67,12 @@ def test_a_cut_counts_like_the_whole(trace: Trace, first: int, length: int) -> N
     assert part.removed[1:] == window.removed[1:]
 
 
+def test_what_rounding_moves_to_the_end_is_outside() -> None:
+    trace = Trace("x", "made up", 2.0, 2, (Life(1, 0.5, 1.0), Life(2, 1.0)))
+    part = cut(trace, Segment("any", 1e-5, 1.0 + 1e-5))
+    assert part.lives == (Life(1, 0.5),)
+
+
 @QUICK
 @given(traces(times_s=st.floats(0, 1e5)), st.floats(0, 1e5), st.floats(0.01, 1e5))
 def test_any_cut_is_a_trace(trace: Trace, start_s: float, length_s: float) -> None:

@@ -70,24 +70,25 @@ def cut(trace: Trace, segment: Segment) -> Trace:
             f"segment {segment.name} ends at hour {segment.end_s / HOUR_S:g}, but {trace.name} "
             f"lasts {trace.duration_s / HOUR_S:.4g} hours; give one that ends before"
         )
+    duration_s = to_millisecond(segment.end_s - segment.start_s)
+    moved = (_moved(life, segment.start_s, duration_s) for life in trace.lives)
     return replace(
         trace,
         name=f"{trace.name}-{segment.name}",
         source=f"{trace.source}; hours {segment.hours} of it",
-        duration_s=to_millisecond(segment.end_s - segment.start_s),
-        lives=ordered(
-            moved for life in trace.lives if (moved := _moved(life, segment)) is not None
-        ),
+        duration_s=duration_s,
+        lives=ordered(life for life in moved if life is not None),
     )
 
 
-def _moved(life: Life, segment: Segment) -> Life | None:
-    if life.joined_s >= segment.end_s:
+def _moved(life: Life, start_s: float, duration_s: float) -> Life | None:
+    """The life in the segment's own time; what belongs in it is told by the rounded times."""
+    joined_s = to_millisecond(max(life.joined_s - start_s, 0.0))
+    if joined_s >= duration_s:
         return None
-    joined_s = to_millisecond(max(life.joined_s - segment.start_s, 0.0))
-    if life.removed_s is None or life.removed_s >= segment.end_s:
+    removed_s = None if life.removed_s is None else to_millisecond(life.removed_s - start_s)
+    if removed_s is None or removed_s >= duration_s:
         return Life(life.instance, joined_s)
-    removed_s = to_millisecond(life.removed_s - segment.start_s)
     # A life shorter than the millisecond to which times are rounded vanishes, too.
     if removed_s <= joined_s:
         return None
