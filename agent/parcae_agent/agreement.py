@@ -5,8 +5,9 @@ Every member gathers the same records and computes the same answer:
 - who is stale: a member that sat out the newest epoch any of them agreed on holds nothing;
 - where to resume: if anyone committed step s, everyone had reduced it (the vote came before),
   so those who had not applied it do so now; else the step is dropped and run again;
-- what is lost: layers with no holder. Then all go back to the newest checkpoint, or to the
-  initial state, which is a checkpoint that anyone can rebuild;
+- what is lost: layers with no holder, or held only by those who left the grid before the newest
+  checkpoint. Then all take that checkpoint's state, or the initial one, which is a checkpoint
+  that anyone can rebuild;
 - who sends which layer to whom.
 """
 
@@ -112,9 +113,12 @@ def agree(plan: Plan, records: Sequence[Record]) -> Agreement:
     current = {r.worker for r in held if _is_current(r, applied, scale)}
     valid = [rank for rank, r in enumerate(records) if r.worker in current]
     holders = _holders(valid, records)
-    if any(layer not in holders for layer in range(plan.layout.num_layers)):
+    saved = records[0].checkpoints[-1] if records[0].checkpoints else 0
+    if applied < saved or any(layer not in holders for layer in range(plan.layout.num_layers)):
+        if 0 < reached < saved:
+            reached, attempted = saved, False
         return Agreement(
-            resume=records[0].checkpoints[-1] if records[0].checkpoints else 0,
+            resume=saved,
             reached=reached,
             attempted=attempted,
             stale=frozenset(range(len(records))),

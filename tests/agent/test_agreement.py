@@ -168,6 +168,19 @@ class TestLoss:
         assert (agreement.resume, agreement.rolled_back_from) == (4, 10)
         assert agreement.steps_replayed == 6
 
+    def test_who_left_the_grid_before_the_newest_checkpoint_holds_too_old_a_state(self) -> None:
+        """All that trained on have died: their checkpoint is worth more than a standby's copy."""
+        standby = member("a", applied=4, checkpoints=(4, 48), attempting=True)
+        agreement = agree(plan(2, 1, "ab"), [standby, newcomer("b")])
+        assert (agreement.resume, agreement.restore) == (48, ALL)
+        assert agreement.stale == {0, 1}
+        assert agreement.rolled_back_from == 48
+        assert agreement.steps_replayed == 0
+
+    def test_newcomers_alone_know_of_no_rollback(self) -> None:
+        records = [newcomer("a", checkpoints=(4,)), newcomer("b")]
+        assert agree(plan(2, 1, "ab"), records).rolled_back_from is None
+
     def test_a_zombies_steps_are_not_counted_as_lost(self) -> None:
         zombie = member("z", of="abz", applied=50, agreed_revision=4)
         records = [member("a", of="ab", layers=(0, 1, 2), checkpoints=(8,)), zombie]

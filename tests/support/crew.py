@@ -83,7 +83,10 @@ class Hand:
 
     def is_stopped(self) -> bool:
         """Whether the kernel has it stopped."""
-        stat = Path(f"/proc/{self.pid}/stat").read_text()
+        try:
+            stat = Path(f"/proc/{self.pid}/stat").read_text()
+        except OSError:
+            return False  # it has gone
         return stat.rpartition(")")[2].split()[0] == "T"
 
 
@@ -307,6 +310,10 @@ class Crew:
         return self.failures[0]
 
     # What it knows.
+
+    def reported(self, revision: int) -> int:
+        """Committed steps as a revision's epoch last reported them; -1 before it has formed."""
+        return self._reported.get(revision, -1)
 
     @property
     def alive(self) -> list[str]:
