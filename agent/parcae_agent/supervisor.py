@@ -222,9 +222,11 @@ class Supervisor:
             return True
         if plan.reason is PlanReason.FINISH:
             return False  # the job ends at any moment: stay, and vouch for what was saved
-        # When training pauses, a worker has obeyed once its state is saved.
-        obeyed = self._known.worker.idle_revision >= plan.revision
-        return obeyed and self._worker_id not in plan.workers
+        worker = self._known.worker
+        if plan.layout is None and self._config.checkpoints is None and worker.holding is not None:
+            return False  # training pauses, and nothing but this worker keeps what it holds
+        # Where there is a place to save it, a worker has obeyed once its state is saved.
+        return worker.idle_revision >= plan.revision and self._worker_id not in plan.workers
 
     def _tell(self, message: Contract) -> None:
         """Send to the worker; one that does not even take a message is as good as dead."""

@@ -132,7 +132,7 @@ def _name(candidate: Candidate) -> str:
 def _why(request: PlanRequest, chosen: Candidate, others: list[Candidate]) -> str:
     speed = f"{chosen.samples_per_second:.0f} samples/s predicted"
     spare = request.num_workers - chosen.layout.configuration.workers
-    parts = [f"{_name(chosen)} on {request.num_workers} workers: {speed}"]
+    parts = [f"{_name(chosen)} on {_workers(request)}: {speed}"]
     if others:
         parts.append(f"next best {_name(others[0])} with {others[0].samples_per_second:.0f}")
     if spare:
@@ -148,5 +148,10 @@ def _why_none(request: PlanRequest) -> str:
             f"{len(request.profile.layers)} layers"
         )
     if request.num_workers < least:
-        return f"{request.num_workers} workers are fewer than pipeline.minStages ({least})"
-    return f"the model's state does not fit on {request.num_workers} workers"
+        verb = "is" if request.num_workers == 1 else "are"
+        return f"{_workers(request)} {verb} fewer than pipeline.minStages ({least})"
+    return f"the model's state does not fit on {_workers(request)}"
+
+
+def _workers(request: PlanRequest) -> str:
+    return "1 worker" if request.num_workers == 1 else f"{request.num_workers} workers"

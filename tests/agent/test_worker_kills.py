@@ -88,7 +88,7 @@ def test_two_at_once(make_crew: MakeCrew, point: str) -> None:
     crew.start(*"abcd", probes={"b": faults, "c": faults})
     crew.plan(2, 2, "abcd")
     # The second may have seen the first one's end before it came to the same point.
-    crew.wait(lambda: any(not crew.hands[n].process.is_alive() for n in "bc"), "one is dead")
+    await_true(lambda: len(crew.alive) < 4, "one is dead")
     crew.kill("b", "c")
     recover(crew, 1, 2, "ad")
 

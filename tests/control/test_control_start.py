@@ -107,4 +107,4 @@ def test_too_little_memory_waits_for_more_instances() -> None:
     world = World().ready("a", memory=1700)
     assert world.end() is None
     assert world.next_plan() is None
-    assert "does not fit on 1 workers" in world.status()[1]
+    assert "does not fit on 1 worker" in world.status()[1]

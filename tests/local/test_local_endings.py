@@ -120,6 +120,18 @@ def test_the_recording_ends_in_a_pause(site: Site) -> None:
     assert result.summary["bit_identical"] is True
 
 
+def test_the_recording_ends_in_a_pause_that_lost_a_layer(site: Site) -> None:
+    trace = site.trace("0 +1 +2", "6 -2@0", duration_s=8)
+    spec = {"pipeline": {"minStages": 2}, "checkpoint": {"everySteps": 100_000}}
+    result = site.run(site.manifest(steps=100_000, spec=spec), trace=trace, verify=True)
+    assert result.code == 1, (result.out, result.err)
+    outcome = result.summary["outcome"]
+    assert outcome.startswith("the recording is over, while training was paused: 1 worker is fewer")
+    assert outcome.endswith("; the last holder of a layer was lost before it was saved")
+    assert result.summary["model_sha256"] is None
+    assert result.summary["bit_identical"] is None
+
+
 def test_a_controller_that_cannot_go_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = iter(range(100_000))
     turn = JobLoop._turn

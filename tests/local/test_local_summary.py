@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from parcae_agent.ledger import CommittedStep, Ledger
-from parcae_api.events import InstanceLost, Migration, MigrationKind
+from parcae_api.events import InstanceLost, Migration, MigrationKind, RolledBack
 from parcae_api.plan import PlanReason
+from parcae_cli.local.describe import describe
 from parcae_cli.local.recorder import Recorder
 from parcae_cli.local.summary import recovery_seconds, summarize
 
@@ -103,6 +104,25 @@ def test_counts_and_spreads(tmp_path: Path) -> None:
     assert summary["samples_per_second"] == pytest.approx(40 * 4 / 5 / 4)
     assert (summary["first_loss"], summary["final_loss"]) == (5.0, 1.0)
     assert len((tmp_path / "events.jsonl").read_text().splitlines()) == 7
+
+
+def test_state_read_from_a_checkpoint_is_no_rollback_where_no_step_was_lost(
+    tmp_path: Path,
+) -> None:
+    recorder = Recorder(tmp_path / "events.jsonl")
+    for to_step in (20, 10, 0):
+        recorder.report(
+            RolledBack(at_unix_s=1.0, revision=2, from_step=20, to_step=to_step, layers=("a",))
+        )
+    recorder.close()
+    summary = summarize(recorder, Ledger([], 0, 0, 0), outcome="-", digests=None, verification=None)
+    assert (summary["rollbacks"], summary["restores"]) == (2, 1)
+    assert describe(recorder.events[0]) == (
+        "a layer had no holder left: read from the checkpoint of step 20, no step lost"
+    )
+    assert describe(recorder.events[1]) == (
+        "a layer had no holder left: back from step 20 to the checkpoint of step 10"
+    )
 
 
 def test_a_run_that_committed_nothing(tmp_path: Path) -> None:

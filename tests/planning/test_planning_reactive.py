@@ -96,7 +96,7 @@ def test_why_nothing_fits_is_said() -> None:
     profile = make_profile([0.1] * 4, state_bytes=30)
     assert ask(profile, 4, memory=29).layout is None
     assert "does not fit on 4 workers" in ask(profile, 4, memory=29).why
-    assert ask(profile, 1, stages=(2, 4)).why == "1 workers are fewer than pipeline.minStages (2)"
+    assert ask(profile, 1, stages=(2, 4)).why == "1 worker is fewer than pipeline.minStages (2)"
     assert (
         ask(profile, 9, stages=(5, 9)).why
         == "pipeline.minStages is 5, but the model has only 4 layers"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from pathlib import Path
 
 import pytest
 from supervisor_desk import PROFILE, Desk, MakeDesk, is_alive, make_plan, wait_until
@@ -274,8 +275,8 @@ def test_a_worker_that_takes_no_message_is_killed(
 # Leaving.
 
 
-def trained(make_desk: MakeDesk) -> Desk:
-    desk = make_desk(grace_seconds=30.0)
+def trained(make_desk: MakeDesk, **options: object) -> Desk:
+    desk = make_desk(grace_seconds=30.0, **options)
     desk.worker.ready()
     desk.publish(make_plan(1, desk.id, "x/0"))
     desk.worker.hears(PlanNews)
@@ -343,8 +344,8 @@ def test_one_that_still_imports_leaves_at_once(make_desk: MakeDesk) -> None:
     assert not is_alive(desk.worker.pid)
 
 
-def test_at_a_pause_it_leaves_when_its_state_is_saved(make_desk: MakeDesk) -> None:
-    desk = trained(make_desk)
+def test_at_a_pause_it_leaves_when_its_state_is_saved(make_desk: MakeDesk, tmp_path: Path) -> None:
+    desk = trained(make_desk, checkpoints=tmp_path / "checkpoints")
     desk.terminate()
     desk.publish(make_plan(2, reason=PlanReason.NOTICE, trains=False))
     desk.worker.hears(PlanNews, 2)
@@ -352,6 +353,23 @@ def test_at_a_pause_it_leaves_when_its_state_is_saved(make_desk: MakeDesk) -> No
     desk.await_info(lambda info: info.revision is None, "it has left the grid")
     assert not desk.worker._of(Quit)
     desk.worker.state(None, idle=2, step=6)
+    desk.worker.hears(Quit)
+
+
+def test_at_a_pause_it_stays_to_the_last_where_state_is_saved_nowhere(
+    make_desk: MakeDesk,
+) -> None:
+    desk = trained(make_desk)
+    desk.terminate()
+    desk.publish(make_plan(2, reason=PlanReason.NOTICE, trains=False))
+    desk.worker.hears(PlanNews, 2)
+    desk.worker.state(None, idle=2, step=6)
+    desk.await_info(lambda info: info.idle_revision == 2, "it has obeyed")
+    assert not desk.worker._of(Quit)
+    # Enough are back, and it serves as a donor; then it is free.
+    desk.publish(make_plan(3, "x/0"))
+    desk.worker.hears(PlanNews, 3)
+    desk.worker.state(None, idle=3, step=6)
     desk.worker.hears(Quit)
 
 

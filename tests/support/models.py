@@ -258,27 +258,30 @@ class Pairs:
 
 
 def zoo(*, steps: int = 20, dtype: str = "float32") -> Training:
-    """Layers that a cut between stages must not show: see each one's word."""
+    """Layers between which a cut must not show: see each one's word. One weight is tied thrice."""
     kind = {"float32": torch.float32, "float64": torch.float64}[dtype]
 
     class Cast(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x.to(kind)
 
-    builds: list[tuple[str, Callable[[], nn.Module]]] = [
-        ("scale", Scale),
-        ("cast", Cast),
-        ("frozen", lambda: Frozen(8).to(kind)),
-        ("first", lambda: nn.Linear(8, 8, dtype=kind)),
-        ("stop", Stop),
-        ("identity", nn.Identity),
-        ("inplace", lambda: InPlace(8).to(kind)),
-        ("dropout", lambda: nn.Dropout(0.2)),
-        ("last", lambda: nn.Linear(8, 8, dtype=kind)),
-        ("out", nn.Tanh),
+    def linear() -> nn.Module:
+        return nn.Linear(8, 8, dtype=kind)
+
+    layers = [
+        Layer("scale", Scale),
+        Layer("cast", Cast),
+        Layer("frozen", lambda: Frozen(8).to(kind)),
+        Layer("first", linear),
+        Layer("stop", Stop),
+        Layer("middle", linear, ties={"weight": "first.weight"}),
+        Layer("inplace", lambda: InPlace(8).to(kind)),
+        Layer("dropout", lambda: nn.Dropout(0.2)),
+        Layer("last", linear, ties={"weight": "middle.weight"}),
+        Layer("out", nn.Tanh),
     ]
     return Training(
-        layers=[Layer(name, build) for name, build in builds],
+        layers=layers,
         loss=lambda output, target: F.mse_loss(output, target.to(output.dtype)),
         data=Pairs(),
         optimizer=AdamW(lr=0.01),

@@ -15,10 +15,13 @@ import threading
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import ModuleType
 
 from parcae_agent.agent import run_agent
 from parcae_agent.launch import WorkerProcess, fork_worker
 from parcae_agent.settings import AgentConfig, WorkerConfig
+
+_main_module = threading.Lock()
 
 PRELOAD = ["parcae_agent.preload", "parcae_agent.agent", "parcae_agent.launch"]
 
@@ -29,6 +32,21 @@ def fork_context() -> multiprocessing.context.ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOAD)
     return context
+
+
+def start_lightly(process: BaseProcess) -> None:
+    """Start a process of the fork server without the command's own main module.
+
+    multiprocessing has every child import it again, for what was defined there. Nothing of ours
+    was, and its imports would cost each agent half a second.
+    """
+    with _main_module:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            process.start()
+        finally:
+            sys.modules["__main__"] = main
 
 
 class ForkedAgent:
@@ -65,7 +83,7 @@ class AgentLauncher:
         process = self._context.Process(
             target=_agent, args=(config, str(self._log)), name=pod, daemon=False
         )
-        process.start()
+        start_lightly(process)
         return ForkedAgent(process)
 
 
@@ -87,7 +105,7 @@ def end_with_command(end: Callable[..., object], *arguments: object) -> None:
 def warm_up() -> None:
     """Start the fork server and wait until it has loaded everything."""
     process = fork_context().Process(target=_nothing, daemon=True)
-    process.start()
+    start_lightly(process)
     process.join()
 
 

@@ -128,7 +128,7 @@ class _Command:
         return summarize(
             recorder,
             ledger,
-            outcome=_outcome(ending),
+            outcome=_outcome(ending, is_saved=digests is not None or not ledger.steps),
             digests=digests,
             verification=verification,
         )
@@ -191,15 +191,17 @@ def _question(plan: LocalRunPlan, ledger: Ledger) -> Question:
     )
 
 
-def _outcome(ending: Ending) -> str:
+def _outcome(ending: Ending, *, is_saved: bool) -> str:
     if ending.failure is not None:
         return f"failed: {ending.failure.message}"
     if ending.trouble is not None:
         return f"ended by an error: {ending.trouble}"
     if ending.interrupted:
         return "interrupted"
-    if ending.complete is not None:
+    if ending.complete is not None and is_saved:
         return ending.complete.message
+    if ending.complete is not None:
+        return f"{ending.complete.message}; the last holder of a layer was lost before it was saved"
     return "training could not be ended in time; the records may lack its last step"
 
 

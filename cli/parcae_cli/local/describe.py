@@ -38,6 +38,11 @@ def describe(event: AnyEvent) -> str:
             return f"revision {event.revision} ({event.reason}): {event.why}"
         case Migration():
             return _migration(event)
+        case RolledBack() if event.from_step == event.to_step:
+            return (
+                f"a layer had no holder left: read from the checkpoint of step {event.to_step}, "
+                "no step lost"
+            )
         case RolledBack():
             return (
                 f"a layer had no holder left: back from step {event.from_step} to the "

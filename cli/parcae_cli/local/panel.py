@@ -228,8 +228,10 @@ def _style(event: AnyEvent) -> str:
     match event:
         case NoticeGiven():
             return "yellow"
-        case InstanceLost(noticed=False) | Failed() | RolledBack():
+        case InstanceLost(noticed=False) | Failed():
             return "red"
+        case RolledBack():
+            return "red" if event.to_step < event.from_step else "yellow"
         case Planned():
             return "magenta"
         case _:

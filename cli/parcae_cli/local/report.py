@@ -36,6 +36,11 @@ def summary_table(summary: dict[str, Any], reduction: Reduction) -> Table:
     for kind, migrations in summary["migrations"].items():
         if migrations["count"]:
             row(f"  {_KINDS[kind]}", _migrations(migrations))
+    if summary["rollbacks"] or summary["restores"]:
+        row(
+            "checkpoints",
+            f"{summary['rollbacks']}× back to, {summary['restores']}× read without loss",
+        )
     if summary["recovery_seconds"]["count"]:
         row("recovery", _recovery(summary["recovery_seconds"]))
     row("bit-identical", _identical(summary, reduction))

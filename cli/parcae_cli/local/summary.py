@@ -64,7 +64,8 @@ def summarize(
         "samples_lost": ledger.samples_lost,
         "samples_repeated": ledger.samples_repeated,
         "steps_replayed": sum(m.steps_replayed for m in migrations),
-        "rollbacks": sum(isinstance(e, RolledBack) for e in events),
+        "rollbacks": sum(isinstance(e, RolledBack) and e.to_step < e.from_step for e in events),
+        "restores": sum(isinstance(e, RolledBack) and e.to_step == e.from_step for e in events),
         "plan_changes": max(0, sum(isinstance(e, Planned) for e in events) - 1),
         "preemptions": {
             "noticed": sum(e.noticed for e in lost),

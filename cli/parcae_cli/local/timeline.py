@@ -200,7 +200,7 @@ def _mark_changes(axis: Any, recorder: Recorder, frame: _Frame) -> None:
                 label, color, width = "change of plan", "#9aa7b2", 0.8
             case Migration():
                 label, color, width = "after a sudden loss", _RED, 0.8
-            case RolledBack():
+            case RolledBack() if event.to_step < event.from_step:
                 label, color, width = "back to a checkpoint", _RED, 2.5
             case _:
                 continue

@@ -16,7 +16,7 @@ from typing import Any
 
 from parcae_api.errors import ParcaeError
 from parcae_api.job import JobSpec
-from parcae_cli.local.agents import end_with_command, fork_context
+from parcae_cli.local.agents import end_with_command, fork_context, start_lightly
 from parcae_cli.local.summary import Digests, Verification
 
 _POLL_SECONDS = 0.2
@@ -80,7 +80,7 @@ def _in_fork(
     context = fork_context()
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_enter, args=(target, arguments, theirs), daemon=True)
-    process.start()
+    start_lightly(process)
     theirs.close()
     try:
         while True:
