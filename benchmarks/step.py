@@ -36,9 +36,7 @@ def run() -> list[Row]:
     ]
 
 
-def _turn_by_turn(
-    plain: Callable[[], None], ours: Callable[[], object]
-) -> dict[str, list[float]]:
+def _turn_by_turn(plain: Callable[[], None], ours: Callable[[], object]) -> dict[str, list[float]]:
     """Seconds per step, a few steps of each in turn: a busy machine slows both."""
     times: dict[str, list[float]] = {"plain": [], "ours": []}
     for step in (plain, ours):
