@@ -1,0 +1,72 @@
+"""What is replayed: a stretch of a recording, counted per interval."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from parcae_api.errors import InputError
+from parcae_traces import Series, Trace, parse_segment, series_of
+from parcae_traces.segments import HOUR_S
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Intervals ``first`` to ``stop`` - 1 of a series; what lies before is known history."""
+
+    trace: str
+    segment: str
+    """``all`` for the whole recording."""
+    series: Series
+    first: int
+    stop: int
+    capacity: int
+    """How many instances were asked for."""
+
+    @property
+    def before(self) -> int:
+        """Instances just before the first interval."""
+        return self.series.available[self.first - 1] if self.first else 0
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Instances at the end of each replayed interval."""
+        return self.series.available[self.first : self.stop]
+
+    @property
+    def interval_s(self) -> float:
+        """Length of an interval."""
+        return self.series.interval_s
+
+    def event(self, index: int) -> tuple[int, int]:
+        """Added and removed in the interval with this number."""
+        return self.series.added[index], self.series.removed[index]
+
+    @property
+    def mean_seconds_between_events(self) -> float:
+        """Replayed seconds per interval with an event; infinite without any."""
+        eventful = self.series.window(self.first, self.stop).num_eventful()
+        seconds = (self.stop - self.first) * self.interval_s
+        return seconds / eventful if eventful else math.inf
+
+
+def scenario_of(trace: Trace, segment: str | None = None) -> Scenario:
+    """Cut a segment out of a recording, all of it if none is named.
+
+    The history before the segment stays visible; an interval that it touches belongs to it.
+
+    Raises:
+        InputError: the segment is unknown or reaches beyond the recording.
+    """
+    series = series_of(trace)
+    if segment is None:
+        return Scenario(trace.name, "all", series, 0, len(series), trace.capacity)
+    part = parse_segment(segment)
+    if part.end_s > trace.duration_s:
+        raise InputError(
+            f"segment {segment!r} ends at hour {part.end_s / HOUR_S:g}, but {trace.name} lasts "
+            f"{trace.duration_s / HOUR_S:.4g} hours; give one that ends before"
+        )
+    first = math.floor(part.start_s / series.interval_s)
+    stop = math.ceil(part.end_s / series.interval_s)
+    return Scenario(trace.name, part.name, series, first, stop, trace.capacity)
