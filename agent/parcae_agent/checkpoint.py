@@ -28,6 +28,7 @@ from parcae_api.errors import InputError
 States = Mapping[int, Tensor]
 """Flat buffers on the CPU, by layer index."""
 _STEP = re.compile(r"step-(\d+)")
+_ATTEMPTS = 5
 
 
 def layer_file(folder: Path, step: int, layer: int) -> Path:
@@ -61,24 +62,39 @@ def write(folder: Path, step: int, states: States) -> None:
     """
     for layer, flat in states.items():
         path = layer_file(folder, step, layer)
-        path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
             continue  # the state after a given step is always the same
-        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        try:
-            with part.open("wb") as file:
-                file.write(save({"state": flat.contiguous()}))
-                file.flush()
-                os.fsync(file.fileno())  # or a lost host leaves an empty file of the final name
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+        for attempts_left in reversed(range(_ATTEMPTS)):
+            try:
+                _write_file(path, save({"state": flat.contiguous()}))
+                break
+            except FileNotFoundError:
+                # Another worker, that knows newer checkpoints, has just pruned this folder.
+                if not attempts_left:
+                    raise
+
+
+def _write_file(path: Path, raw: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with part.open("wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())  # or a lost host leaves an empty file of the final name
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def prune(folder: Path, num_layers: int, *, keep: int = 2) -> None:
-    """Delete all complete checkpoints but the newest ``keep``, and older incomplete ones."""
+    """Delete what is older than the newest ``keep`` complete checkpoints, once there are as many.
+
+    Workers are never all at the same step: one that was cut off may still finish a newer
+    checkpoint than the others are writing, and must not take theirs away.
+    """
     steps = complete_steps(folder, num_layers)[-keep:]
-    if not steps:
+    if len(steps) < keep:
         return
     for path in folder.glob("step-*"):
         match = _STEP.fullmatch(path.name)

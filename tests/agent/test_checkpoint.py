@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -106,6 +107,39 @@ def test_old_checkpoints_are_pruned_and_unfinished_new_ones_kept(tmp_path: Path)
         "step-000000009",
     ]
     prune(tmp_path / "missing", 2)
+
+
+def test_one_complete_checkpoint_takes_nothing_away(tmp_path: Path) -> None:
+    """A worker that was cut off may finish it while the others still write an older step."""
+    write(tmp_path, 14, states(0, 1))
+    write(tmp_path, 13, states(0))
+    prune(tmp_path, 2)
+    assert layer_file(tmp_path, 13, 0).exists()
+
+
+def test_a_write_goes_on_when_its_folder_is_pruned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsync, pruned = os.fsync, []
+
+    def prune_first(fd: int) -> None:
+        fsync(fd)
+        if not pruned:
+            pruned.append(fd)
+            shutil.rmtree(tmp_path / "step-000000003")
+
+    monkeypatch.setattr(os, "fsync", prune_first)
+    write(tmp_path, 3, states(0))
+    assert pruned
+    assert complete_steps(tmp_path, 1) == (3,)
+
+
+def test_a_write_into_a_folder_that_keeps_going_away_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda fd: shutil.rmtree(tmp_path / "step-000000003"))
+    with pytest.raises(FileNotFoundError):
+        write(tmp_path, 3, states(0))
 
 
 def test_another_shape_is_refused(tmp_path: Path) -> None:

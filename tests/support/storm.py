@@ -36,6 +36,8 @@ class Storm:
         self.chance = random.Random(self.seed)
         self.started = 0
         self.trouble = False
+        self.training: set[str] = set()
+        """Members of the plan before the newest: it may take their vote to leave that one."""
 
     def run(self) -> int:
         """Rage, then calm down, compare everything; the steps committed by then."""
@@ -69,7 +71,8 @@ class Storm:
         members = chance.sample(awake, data * pipeline)
         others = [name for name in awake if name not in members]
         donors = others if chance.random() < 0.8 else []
-        sudden = self.trouble or chance.random() < 0.2
+        slept = not self.training <= set(awake)
+        sudden = self.trouble or slept or chance.random() < 0.2
         reason = PlanReason.LOSS if sudden else PlanReason.NOTICE
         self.trouble = not self._publish(data, pipeline, members, donors, reason)
 
@@ -85,11 +88,14 @@ class Storm:
         def runs() -> bool:
             return first.state.revision == revision and crew.reported(revision) > first_step
 
+        involved = {*members, *donors}
+        sleepers = self.training if reason is PlanReason.NOTICE else set()
+        self.training = involved
+
         def struck() -> bool:
             awake = self._awake()
-            return any(
-                name not in awake or crew.hands[name].state.broken_revision >= revision
-                for name in [*members, *donors]
+            return not (involved | sleepers) <= set(awake) or any(
+                crew.hands[name].state.broken_revision >= revision for name in involved
             )
 
         await_true(lambda: crew.reported(revision) >= 0 or struck(), f"{revision} runs; {crew}")
