@@ -2,26 +2,96 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, Self
 
-from pydantic import Field
+from pydantic import Field, StringConstraints, model_validator
 
+from parcae_api.history import History
 from parcae_api.job import Pipeline
 from parcae_api.model import Contract
 from parcae_api.plan import Layout
 from parcae_api.profile import Profile
+
+MOST_WORKERS = 1024
+"""The most that one request may ask about: its work stays bounded."""
+ConfigurationText = Annotated[str, StringConstraints(pattern=r"^[1-9]\d{0,3}x[1-9]\d{0,3}$")]
+"""D×P as text: 2x3."""
 
 
 class PlanRequest(Contract):
     """The question: which layout for these workers?"""
 
     profile: Profile
-    num_workers: Annotated[int, Field(ge=0)]
+    num_workers: Annotated[int, Field(ge=0, le=MOST_WORKERS)]
     """Workers that stay."""
     pipeline: Pipeline = Pipeline()
-    worker_memory_bytes: int | None = None
+    worker_memory_bytes: Annotated[int, Field(ge=0)] | None = None
     """Of the smallest device, None where it is not known."""
     current: Layout | None = None
+    replicas_left: tuple[Annotated[int, Field(ge=0)], ...] | None = None
+    """Of every stage of ``current``: replicas whose workers stay. None takes them as all there."""
+    capacity: Annotated[int, Field(ge=1, le=MOST_WORKERS)] | None = None
+    """Workers that are asked for (``instances.max``); None takes what was seen."""
+    history: History | None = None
+    """How many there were, per interval; None where nothing was recorded."""
+    horizon: Annotated[int, Field(ge=1, le=60)] = 12
+    """Intervals to look ahead."""
+    rollback_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Work that is lost when a stage has no replica left: about half a checkpoint interval."""
+    step_seconds: dict[ConfigurationText, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
+    """Measured steps by configuration, such as 2x3: they correct the predicted ones."""
+    samples_per_second: dict[
+        ConfigurationText, Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    ] = {}
+    """A table of speeds instead of predictions; configurations that it lacks are not considered."""
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        current, left = self.current, self.replicas_left
+        if left is not None:
+            if current is None:
+                raise ValueError("replicas_left is given without current; give both or none")
+            if len(left) != current.configuration.pipeline:
+                raise ValueError(
+                    f"replicas_left has {len(left)} stages, but current has "
+                    f"{current.configuration.pipeline}; give one number per stage"
+                )
+            if max(left) > current.configuration.data:
+                raise ValueError(
+                    f"replicas_left says {max(left)}, but current has "
+                    f"{current.configuration.data} replicas; give at most that many"
+                )
+        if self.capacity is not None and self.capacity < self.num_workers:
+            raise ValueError(
+                f"capacity ({self.capacity}) is below num_workers ({self.num_workers}); give at "
+                "least as many"
+            )
+        return self
+
+
+class Alternative(Contract):
+    """A layout that was compared."""
+
+    configuration: str
+    samples_per_second: float
+    liveput_samples_per_second: float
+    pause_seconds: float
+
+
+class ForecastSummary(Contract):
+    """What was expected, per coming interval."""
+
+    model: str
+    interval_s: float
+    mean: tuple[float, ...]
+    """Instances at its end."""
+    low: tuple[float, ...]
+    """The 10 % quantile."""
+    high: tuple[float, ...]
+    """The 90 % quantile."""
+    removed: float
+    """Expected removals over the whole horizon."""
+    added: float
 
 
 class PlanAnswer(Contract):
@@ -31,8 +101,15 @@ class PlanAnswer(Contract):
     """None when no layout is feasible."""
     samples_per_second: float = 0.0
     """Predicted, were nothing to change."""
+    liveput_samples_per_second: float | None = None
+    """Expected over the horizon under the forecast; None without a forecast."""
+    pause_seconds: float | None = None
+    """Expected, of changing to it now."""
     runner_up: str = ""
     """The next best configuration, empty when there is none."""
+    alternatives: tuple[Alternative, ...] = ()
+    """What else was considered, best first, the chosen one included; bounded."""
+    forecast: ForecastSummary | None = None
     why: str
     """One sentence a user understands."""
 

@@ -13,25 +13,25 @@ class LayerProfile(Contract):
     """One layer, per micro-batch."""
 
     name: str
-    param_bytes: int
-    state_bytes: int
+    param_bytes: Annotated[int, Field(ge=0)]
+    state_bytes: Annotated[int, Field(ge=0)]
     """Parameters and optimizer state: what moves when the layer moves."""
-    activation_bytes: int
+    activation_bytes: Annotated[int, Field(ge=0)]
     """Its output, per micro-batch: what a stage boundary behind it sends."""
-    seconds: float | None = None
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """Forward and backward of one micro-batch; None until measured."""
 
 
 class Profile(Contract):
     """``profile``."""
 
-    layers: Annotated[tuple[LayerProfile, ...], Field(min_length=1)]
-    num_micro_batches: int
+    layers: Annotated[tuple[LayerProfile, ...], Field(min_length=1, max_length=4096)]
+    num_micro_batches: Annotated[int, Field(ge=1)]
     """Per global batch: the most pipelines a layout can have."""
-    micro_batch_samples: int
-    total_steps: int
-    bandwidth_bytes_per_s: float | None = None
-    regroup_seconds: float | None = None
+    micro_batch_samples: Annotated[int, Field(ge=1)]
+    total_steps: Annotated[int, Field(ge=0)]
+    bandwidth_bytes_per_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    regroup_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
 
     @property
     def global_batch_samples(self) -> int:

@@ -1,0 +1,245 @@
+"""The liveput planner: the layout that is expected to train the most under the forecast.
+
+Observed history → forecast (``parcae_predictor``) → stochastic programme → a layout, with what
+was expected of it and of the others, and one sentence that says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from parcae_api.history import History
+from parcae_api.planning import Alternative, ForecastSummary, PlanAnswer, PlanRequest
+from parcae_optimizer.layouts import KEEP_WITHIN, why_none, workers_text
+from parcae_optimizer.lottery import Floats
+from parcae_optimizer.measured import MeasuredRules
+from parcae_optimizer.programme import Choice, Decision, Programme, outcomes_of
+from parcae_optimizer.rules import NOTHING, Grid
+from parcae_optimizer.tables import CostTables
+from parcae_predictor.forecast import Forecast, Predictor, Question
+from parcae_traces.series import INTERVAL_S, Series
+
+MOST_ALTERNATIVES = 20
+_QUANTILES = (0.1, 0.9)
+_REACH = 0.98
+"""Of the counts that a forecast reaches, the few beyond this quantile are taken as there."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What earlier requests of the same model have worked out."""
+
+    key: tuple[object, ...]
+    rules: MeasuredRules
+    tables: CostTables
+
+
+class LiveputPlanner:
+    """See the module. Deterministic; what it keeps between requests only saves time."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        self._predictor = predictor
+        self._known: dict[str, _Known] = {}
+
+    def plan(self, request: PlanRequest) -> PlanAnswer:
+        """See ``Planner.plan``."""
+        forecast = forecast_of(request, self._predictor)
+        known = self._remember(request)
+        if not known.rules.grids(request.num_workers):
+            return PlanAnswer(
+                layout=None, why=why_none(request), forecast=_summary(request, forecast)
+            )
+        programme = Programme(
+            rules=known.rules,
+            interval_seconds=_interval_s(request),
+            # This interval trains with what is chosen now; the coming ones bring their changes.
+            outcomes=[
+                outcomes_of(forecast.removed[:, t], forecast.added[:, t])
+                for t in range(forecast.horizon)
+            ],
+            least=min(_reach(forecast, 1 - _REACH), request.num_workers),
+            most=max(_reach(forecast, _REACH), request.num_workers),
+            current=_current(request, known.rules),
+            tables=known.tables,
+        )
+        pauses = pauses_now(request, known.rules, programme.grids)
+        decision = programme.decide(request.num_workers, pauses)
+        return _answer(request, known.rules, forecast, decision)
+
+    def _remember(self, request: PlanRequest) -> _Known:
+        """The rules for a request: those of its model, unless today's cut is another than theirs.
+
+        A cut that is nearly as good as the best one is kept (``layouts``): moving a boundary
+        moves state.
+        """
+        plain = self._rules_of(request.model_copy(update={"current": None}), "plain")
+        current = _current(request, plain.rules)
+        if request.current is None or plain.rules.has_cut(current, request.current):
+            return plain
+        return self._rules_of(request, "kept")
+
+    def _rules_of(self, request: PlanRequest, slot: str) -> _Known:
+        key = (
+            request.profile,
+            request.pipeline,
+            request.worker_memory_bytes,
+            request.current.boundaries if request.current else None,
+            request.rollback_seconds,
+            tuple(sorted(request.step_seconds.items())),
+            tuple(sorted(request.samples_per_second.items())),
+            _capacity(request),
+        )
+        known = self._known.get(slot)
+        if known is None or known.key != key:
+            rules = MeasuredRules.of(request, _capacity(request))
+            known = _Known(key, rules, CostTables(rules, _capacity(request)))
+            self._known[slot] = known
+        return known
+
+
+def forecast_of(request: PlanRequest, predictor: Predictor) -> Forecast:
+    """What the predictor expects of the instances."""
+    return predictor.forecast(
+        Question(
+            series=_series(request.history),
+            now=request.num_workers,
+            capacity=_capacity(request),
+            horizon=request.horizon,
+        )
+    )
+
+
+def _reach(forecast: Forecast, q: float) -> int:
+    return int(np.quantile(forecast.available, q, method="nearest"))
+
+
+def _series(history: History | None) -> Series:
+    intervals = history.intervals if history else ()
+    return Series(
+        interval_s=history.interval_s if history else INTERVAL_S,
+        available=tuple(i.available for i in intervals),
+        added=tuple(i.added for i in intervals),
+        removed=tuple(i.removed for i in intervals),
+    )
+
+
+def _interval_s(request: PlanRequest) -> float:
+    return request.history.interval_s if request.history else INTERVAL_S
+
+
+def _capacity(request: PlanRequest) -> int:
+    seen = (
+        max((i.available for i in request.history.intervals), default=0) if request.history else 0
+    )
+    return request.capacity or max(request.num_workers, seen, 1)
+
+
+def _current(request: PlanRequest, rules: MeasuredRules) -> Grid:
+    if request.current is None:
+        return NOTHING
+    configuration = request.current.configuration
+    grid = Grid(configuration.data, configuration.pipeline)
+    return grid if grid in rules.layouts else NOTHING
+
+
+def pauses_now(request: PlanRequest, rules: MeasuredRules, grids: tuple[Grid, ...]) -> Floats:
+    """[grid] seconds of changing to each layout now: who is left is known, not drawn."""
+    return np.array([_pause(request, rules, grid) for grid in grids])
+
+
+def _pause(request: PlanRequest, rules: MeasuredRules, grid: Grid) -> float:
+    current = request.current
+    if grid == NOTHING:
+        return 0.0
+    target = rules.layouts[grid]
+    if current is None:
+        return rules.regroup_seconds + rules.fill_seconds(target)
+    left = request.replicas_left or (current.configuration.data,) * current.configuration.pipeline
+    whole = min(left) == current.configuration.data
+    if whole and target == current:
+        return 0.0
+    if not min(left):
+        return rules.regroup_seconds + rules.rollback_seconds + rules.fill_seconds(target)
+    if target.boundaries == current.boundaries:
+        return rules.regroup_seconds + rules.refill_seconds(target, left)
+    return rules.regroup_seconds + rules.move_seconds(current, target, sum(left))
+
+
+def _answer(
+    request: PlanRequest, rules: MeasuredRules, forecast: Forecast, decision: Decision
+) -> PlanAnswer:
+    ranking = [c for c in decision.ranking if c.grid != NOTHING]
+    if not ranking:
+        return PlanAnswer(layout=None, why=why_none(request), forecast=_summary(request, forecast))
+    chosen = _settle(request, rules, ranking)
+    others = [c for c in ranking if c.grid != chosen.grid]
+    return PlanAnswer(
+        layout=rules.layouts[chosen.grid],
+        samples_per_second=rules.speed(chosen.grid),
+        liveput_samples_per_second=chosen.samples / decision.seconds,
+        pause_seconds=chosen.pause_seconds,
+        runner_up=str(others[0].grid) if others else "",
+        alternatives=tuple(
+            Alternative(
+                configuration=str(choice.grid),
+                samples_per_second=rules.speed(choice.grid),
+                liveput_samples_per_second=choice.samples / decision.seconds,
+                pause_seconds=choice.pause_seconds,
+            )
+            for choice in ranking[:MOST_ALTERNATIVES]
+        ),
+        forecast=_summary(request, forecast),
+        why=_why(request, rules, forecast, decision, chosen, others),
+    )
+
+
+def _settle(request: PlanRequest, rules: MeasuredRules, ranking: list[Choice]) -> Choice:
+    """The best, or today's layout where that is as good within what measurements scatter by."""
+    best = ranking[0]
+    current = _current(request, rules)
+    for choice in ranking:
+        same = choice.grid == current and rules.layouts[current] == request.current
+        if same and choice.samples >= (1 - KEEP_WITHIN) * best.samples:
+            return choice
+    return best
+
+
+def _summary(request: PlanRequest, forecast: Forecast) -> ForecastSummary:
+    low, high = (forecast.quantile(q) for q in _QUANTILES)
+    return ForecastSummary(
+        model=forecast.model,
+        interval_s=_interval_s(request),
+        mean=_rounded(forecast.mean()),
+        low=_rounded(low),
+        high=_rounded(high),
+        removed=round(float(forecast.removed.sum(axis=1).mean()), 3),
+        added=round(float(forecast.added.sum(axis=1).mean()), 3),
+    )
+
+
+def _rounded(values: Floats) -> tuple[float, ...]:
+    return tuple(round(float(v), 3) for v in values)
+
+
+def _why(
+    request: PlanRequest,
+    rules: MeasuredRules,
+    forecast: Forecast,
+    decision: Decision,
+    chosen: Choice,
+    others: list[Choice],
+) -> str:
+    per_second = 1.0 / decision.seconds
+    parts = [
+        f"{chosen.grid} on {workers_text(request)}: {rules.speed(chosen.grid):.0f} samples/s, "
+        f"{chosen.samples * per_second:.0f} expected with "
+        f"{forecast.removed.sum(axis=1).mean():.1f} losses and "
+        f"{forecast.added.sum(axis=1).mean():.1f} joins forecast"
+    ]
+    if others:
+        parts.append(f"next best {others[0].grid} with {others[0].samples * per_second:.0f}")
+    if spare := request.num_workers - chosen.grid.workers:
+        parts.append(f"{spare} spare")
+    return ", ".join(parts)

@@ -1,0 +1,261 @@
+"""The stochastic programme: which layout trains the most samples under a forecast.
+
+State (layout, instances); one stage per interval. In interval t the pair (k removed, j added) is
+drawn from the forecast's law of that interval, then the layout for the interval is chosen, its
+expected pause is paid, and it trains for the rest:
+
+    V_t(a, n) = E_{k,j} max_b [ speed(b)·(L - c(n, a, k → b)) + V_{t+1}(b, n - k + j) ],
+
+with L the interval and c the expected pause over uniformly random victims (``Rules``). A choice
+never sees the future: averaging the best of each sample path instead would reward layouts that
+only a prophet can use. A pause longer than an interval is charged in full at once, which is what
+carrying it over costs. Nothing is discounted; what comes after the horizon is ignored.
+
+The draws of different intervals are taken as independent given their own law: the paths' batches
+stay whole, their runs do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parcae_optimizer.rules import NOTHING, Floats, Grid, Rules
+from parcae_optimizer.tables import CostTables
+
+MOST_OUTCOMES = 16
+"""Pairs (removed, added) told apart per interval; rarer ones count as their likeliest kin."""
+MOST_GRIDS = 24
+"""Layouts looked at per instance count range."""
+_TIE = 1e-9
+_IMPOSSIBLE = -1e30
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """The law of one interval."""
+
+    removed: NDArray[np.int64]
+    added: NDArray[np.int64]
+    probability: Floats
+    """[outcomes] each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A layout and what it is expected to train."""
+
+    grid: Grid
+    samples: float
+    """Over this interval and the horizon."""
+    pause_seconds: float
+    """Expected, of changing to it now."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The answer of a search."""
+
+    chosen: Choice
+    ranking: tuple[Choice, ...]
+    """All that were compared, best first."""
+    seconds: float
+    """What ``samples`` is expected over."""
+
+    @property
+    def liveput(self) -> float:
+        """Expected samples per second of the chosen layout, and what follows it."""
+        return self.chosen.samples / self.seconds
+
+    @property
+    def runner_up(self) -> Choice | None:
+        """The best of the others."""
+        return next((c for c in self.ranking if c.grid != self.chosen.grid), None)
+
+
+def outcomes_of(
+    removed: NDArray[np.int64], added: NDArray[np.int64], most: int = MOST_OUTCOMES
+) -> Outcomes:
+    """The law of one interval from its sample paths: [paths] each."""
+    pairs, counts = np.unique(np.stack([removed, added], axis=1), axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    kept, rest = order[:most], order[most:]
+    weight = counts[kept].astype(np.float64)
+    for index in rest:  # to the nearest outcome kept
+        distance = np.abs(pairs[kept] - pairs[index]).sum(axis=1)
+        weight[int(np.argmin(distance))] += counts[index]
+    return Outcomes(
+        removed=pairs[kept, 0],
+        added=pairs[kept, 1],
+        probability=weight / weight.sum(),
+    )
+
+
+@dataclass
+class Programme:
+    """A search under one forecast; values are computed once and serve every question."""
+
+    rules: Rules
+    tables: CostTables
+    """Of the same rules; hand the same ones in again to keep what was worked out."""
+    interval_seconds: float
+    outcomes: Sequence[Outcomes]
+    """Of the coming intervals, the next one first."""
+    least: int
+    """Fewest and most instances that matter; beyond them counts are taken as these."""
+    most: int
+    current: Grid = NOTHING
+    most_grids: int = MOST_GRIDS
+
+    @cached_property
+    def grids(self) -> tuple[Grid, ...]:
+        """The layouts looked at: the fastest for each count in reach, today's, and none."""
+        worth = self.tables.worth(self.least, self.most, self.most_grids)
+        return tuple(sorted({*(self.tables.universe[i] for i in worth), self.current, NOTHING}))
+
+    @cached_property
+    def _speeds(self) -> Floats:
+        return np.array([self.rules.speed(g) for g in self.grids])
+
+    @cached_property
+    def _most_removed(self) -> int:
+        """Rounded up to a power of two, so that tables are asked for in few sizes."""
+        most = max((int(o.removed.max()) for o in self.outcomes), default=0)
+        return 1 << max(0, most - 1).bit_length()
+
+    def _losses(self, instances: int) -> Floats:
+        """[removed, before, after]: samples that the expected pause costs."""
+        if instances not in self._kept:
+            costs = np.stack([self._costs(instances, g) for g in self.grids], axis=1)
+            self._kept[instances] = costs * self._speeds
+        return self._kept[instances]
+
+    @cached_property
+    def _kept(self) -> dict[int, Floats]:
+        return {}
+
+    def _costs(self, instances: int, before: Grid) -> Floats:
+        """[removed, after] seconds; to hold nothing costs nothing."""
+        rows = self.tables.rows(instances, before, self._most_removed)
+        found = np.zeros((rows.shape[0], len(self.grids)))
+        inside, columns = self._columns
+        found[:, inside] = rows[:, columns]
+        for i in self._strangers:
+            for k in range(rows.shape[0]):
+                removed = min(k, instances)
+                if before.workers <= instances:
+                    one = self.rules.change_seconds(instances, before, removed, [self.grids[i]])
+                    found[k, i] = one[0]
+        return found
+
+    @cached_property
+    def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where our layouts lie in the tables' universe."""
+        position = {grid: i for i, grid in enumerate(self.tables.universe)}
+        pairs = [(i, position[g]) for i, g in enumerate(self.grids) if g in position]
+        ours, theirs = zip(*pairs, strict=True) if pairs else ((), ())
+        return np.array(ours, dtype=np.int64), np.array(theirs, dtype=np.int64)
+
+    @cached_property
+    def _strangers(self) -> list[int]:
+        """Today's layout, where it is too slow to be in the universe."""
+        known = {*self.tables.universe, NOTHING}
+        return [i for i, grid in enumerate(self.grids) if grid not in known]
+
+    def _allowed(self, instances: int) -> NDArray[np.bool_]:
+        allowed = {*self.rules.grids(instances), NOTHING}
+        return np.array([g in allowed for g in self.grids])
+
+    @cached_property
+    def _forbidden(self) -> Floats:
+        """[count from least, grid]: 0, or minus infinity where it does not fit."""
+        counts = range(self.least, self.most + 1)
+        return np.array([np.where(self._allowed(n), 0.0, _IMPOSSIBLE) for n in counts])
+
+    @cached_property
+    def values(self) -> list[Floats]:
+        """V[t]: [count from least, grid] expected samples from interval t on; the last is 0."""
+        later = np.zeros((self.most - self.least + 1, len(self.grids)))
+        table = [later]
+        for outcomes in reversed(self.outcomes):
+            after = self._after(later)
+            later = np.stack(
+                [self._before(n, outcomes, after) for n in range(self.least, self.most + 1)]
+            )
+            table.append(later)
+        return table[::-1]
+
+    def _after(self, later: Floats) -> Floats:
+        """[count, grid] samples of an interval without a pause, and of what follows."""
+        return self._speeds * self.interval_seconds + later + self._forbidden
+
+    def _before(self, instances: int, outcomes: Outcomes, after: Floats) -> Floats:
+        """[grid] expected over what the interval brings."""
+        removed = np.minimum(outcomes.removed, instances)
+        counts = np.clip(instances - removed + outcomes.added, self.least, self.most)
+        gain = after[counts - self.least][:, None, :] - self._losses(instances)[removed]
+        best: Floats = outcomes.probability @ gain.max(axis=2)
+        return best
+
+    def decide(self, instances: int, pauses: Floats) -> Decision:
+        """Choose for the interval that begins, its event seen.
+
+        Args:
+            instances: How many there are now, the event's change counted.
+            pauses: [grid] expected (or known) seconds of changing to each of ``grids``.
+        """
+        row = min(max(instances, self.least), self.most) - self.least
+        samples = self._after(self.values[0])[row] - self._speeds * pauses
+        return self._rank(samples, pauses)
+
+    def decide_ahead(self, instances: int) -> Decision:
+        """Choose for the coming interval before its event is seen.
+
+        What was chosen goes on with as many replicas as the survivors allow.
+        """
+        first, after = self.outcomes[0], self._after(self.values[1])
+        index = self.grids.index(self.current)
+        samples, pauses = np.zeros(len(self.grids)), np.zeros(len(self.grids))
+        for removed, added, probability in zip(
+            first.removed, first.added, first.probability, strict=True
+        ):
+            gone = min(int(removed), instances)
+            n = min(max(instances - gone + int(added), self.least), self.most)
+            target = self._clamped(n)
+            costs = self._costs(instances, self.current)[gone][target]
+            gain = after[n - self.least][target] - self._losses(instances)[gone, index][target]
+            samples += probability * np.where(gain > _IMPOSSIBLE / 2, gain, 0.0)
+            pauses += probability * costs
+        samples = np.where(self._allowed(instances), samples, _IMPOSSIBLE)
+        return self._rank(samples, pauses)
+
+    def _clamped(self, instances: int) -> NDArray[np.int64]:
+        """[grid] index of what is left of each layout when it no longer fits."""
+        position = {grid: i for i, grid in enumerate(self.grids)}
+        found = []
+        for grid in self.grids:
+            if grid.workers > instances:
+                grid = Grid(instances // grid.pipeline, grid.pipeline)
+            found.append(position.get(grid, position[NOTHING]))
+        return np.array(found)
+
+    def _rank(self, samples: Floats, pauses: Floats) -> Decision:
+        """Best first; among equals today's layout, which moves nothing."""
+        margin = _TIE * max(1.0, float(np.abs(samples[samples > _IMPOSSIBLE / 2]).max(initial=0)))
+        rounded = np.round(samples / margin) * margin
+
+        def rank(i: int) -> tuple[float, bool, float, Grid]:
+            return -rounded[i], self.grids[i] != self.current, pauses[i], self.grids[i]
+
+        order = [i for i in range(len(self.grids)) if samples[i] > _IMPOSSIBLE / 2]
+        ranking = tuple(
+            Choice(self.grids[i], float(samples[i]), float(pauses[i]))
+            for i in sorted(order, key=rank)
+        )
+        chosen = ranking[0] if ranking else Choice(NOTHING, 0.0, 0.0)
+        seconds = self.interval_seconds * (len(self.values) or 1)
+        return Decision(chosen, ranking, seconds)
