@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+
 from parcae_optimizer.rules import Grid
+from parcae_predictor.published import PublishedForecaster
 from parcae_simulator.engine import View
+from parcae_simulator.profiles import ModelProfile
 from parcae_simulator.published_planner import Events, PublishedPlanner
 from parcae_simulator.scenario import Scenario
-from parcae_traces import Series
 
 HORIZON = 12
 """Intervals that the published planner looks ahead."""
+LEAST_EXPECTED = 8
+"""The published predictor never expects fewer instances."""
 
 
 class Outlook(Protocol):
@@ -58,21 +63,21 @@ class NoChange:
         return events
 
 
-class EventForecaster(Protocol):
-    """Forecasts one list of events. Asked once per interval in order: it may remember."""
+class PublishedForecast:
+    """The published predictor; where this interval's event is seen, that comes first.
 
-    def forecast(self, series: Series) -> Events:
-        """Added and removed for HORIZON coming intervals, from all intervals so far."""
-        ...
+    Keeps the predictor's damping, so one serves one replay, in order.
+    """
 
-
-class Forecast:
-    """What a forecaster expects; where this interval's event is seen, that comes first."""
-
-    def __init__(self, forecaster: EventForecaster) -> None:
-        self._forecaster = forecaster
+    def __init__(self, profile: ModelProfile, capacity: int, seed: int | None) -> None:
+        lower = min(LEAST_EXPECTED, capacity)
+        floor = profile.stages.min if profile.stages.min > lower else None
+        self._forecaster = PublishedForecaster(lower=lower, upper=capacity, floor=floor)
+        self._rng = None if seed is None else np.random.default_rng(seed)
 
     def expect(self, view: View) -> Events:
         """See ``Outlook``."""
-        events = list(self._forecaster.forecast(view.history))
+        series = view.history
+        added, removed = self._forecaster.forecast(series.available, series.removed, self._rng)
+        events = list(zip(added, removed, strict=True))
         return events if view.event is None else [view.event, *events[: HORIZON - 1]]
