@@ -5,8 +5,8 @@ micro-batches whose backward it ran, and another when it commits. What was lost 
 twice therefore shows, whatever the step counter says. The lines survive a kill: each is one
 ``write`` to a file opened for appending.
 
-The check: of all epochs in which a step was committed, the one that no later epoch resumed
-before is the step's true one; in it, every layer must have taken in every micro-batch once.
+The check: epochs that resumed from one another make a line; in the epoch of that line in which a
+step was committed, every layer must have taken in every micro-batch once.
 """
 
 from __future__ import annotations
@@ -204,17 +204,27 @@ def check(journals: Iterable[list[Line]]) -> Ledger:
 def _true_history(
     votes: dict[tuple[int, int], _Votes], resumes: dict[int, int]
 ) -> dict[int, list[int]]:
-    """Step → the revisions in which it was committed and not undone by a later epoch."""
-    lowest_resume_after: dict[int, int] = {}
-    lowest = 2**62
-    for revision in sorted({*resumes, *(r for r, _ in votes)}, reverse=True):
-        lowest_resume_after[revision] = lowest
-        lowest = min(lowest, resumes.get(revision, lowest))
-    winners: dict[int, list[int]] = defaultdict(list)
+    """Step → the revisions in which it was committed, along the line that training took.
+
+    An epoch that resumes before the line's end drops what lies behind. One that resumes beyond it
+    read a checkpoint from an earlier line, which was complete only after that line was left.
+    """
+    committed: dict[int, list[int]] = defaultdict(list)
     for (revision, step), vote in votes.items():
-        if vote.commits and step < lowest_resume_after[revision]:
-            winners[step].append(revision)
-    return winners
+        if vote.commits:
+            committed[revision].append(step)
+    line: dict[int, list[int]] = {}
+    left: list[dict[int, list[int]]] = []
+    for revision in sorted({*resumes, *committed}):
+        resume = resumes.get(revision, max(line, default=-1) + 1)
+        if any(step >= resume for step in line):
+            left.append(line)
+        elif resume > max(line, default=-1) + 1:
+            line = next((old for old in reversed(left) if resume - 1 in old), line)
+        line = {step: list(revisions) for step, revisions in line.items() if step < resume}
+        for step in committed[revision]:
+            line.setdefault(step, []).append(revision)
+    return line
 
 
 def _count(

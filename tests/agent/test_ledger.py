@@ -166,6 +166,22 @@ def test_two_rollbacks() -> None:
     assert [s.revision for s in ledger.steps] == [1, 1, 5, 5, 5, 5, 5]
 
 
+def test_a_checkpoint_that_was_complete_only_after_its_line_was_left() -> None:
+    """1 went on to step 14 and died; 2 went back to 7; then 1's checkpoint of step 14 showed up."""
+    a = Worker().epoch(1, resume=0).runs(range(14), 0, 1, 2, 3)
+    b = Worker().epoch(2, resume=7).runs(range(7, 9), 0, 1, 2, 3)
+    c = Worker().epoch(3, resume=14).runs(range(14, 16), 0, 1, 2, 3)
+    ledger = ledger_of(a, b, c)
+    assert ledger.is_sound
+    assert [s.revision for s in ledger.steps] == [1] * 14 + [3] * 2
+
+
+def test_steps_that_no_line_has_show() -> None:
+    a = Worker().epoch(1, resume=0).runs(range(3), 0, 1, 2, 3)
+    b = Worker().epoch(2, resume=5).runs(range(5, 6), 0, 1, 2, 3)
+    assert ledger_of(a, b).samples_lost == 2 * 12
+
+
 def test_only_the_first_hundred_problems_are_put_in_words() -> None:
     a = Worker().epoch(1, resume=0).runs(range(150), 0, 1, 2)
     ledger = ledger_of(a)
