@@ -54,7 +54,14 @@ class Policy(Protocol):
         ...
 
 
-def replay(name: str, policy: Policy, rules: Rules, scenario: Scenario, timing: Timing) -> Outcome:
+def replay(
+    name: str,
+    policy: Policy,
+    rules: Rules,
+    scenario: Scenario,
+    timing: Timing,
+    notices: str = "",
+) -> Outcome:
     """Replay a scenario under a policy, interval by interval.
 
     Each interval the policy decides, the event happens, the layout is cut down if it no longer
@@ -82,7 +89,7 @@ def replay(name: str, policy: Policy, rules: Rules, scenario: Scenario, timing: 
             ledger.charge(cost_s, rules.overlap_seconds(target) if ledger.owed_s else 0.0)
         ledger.earn(after, target, rules.speed(target))
         layout, count = target, after
-    return outcome_of([ledger.intervals], name, timing.value)
+    return outcome_of([ledger.intervals], name, timing.value, notices=notices)
 
 
 def cut_down(target: Grid, instances: int) -> Grid:

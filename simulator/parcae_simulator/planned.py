@@ -9,7 +9,6 @@ import numpy as np
 from parcae_optimizer.rules import Grid
 from parcae_predictor.published import PublishedForecaster
 from parcae_simulator.engine import View
-from parcae_simulator.profiles import ModelProfile
 from parcae_simulator.published_planner import Events, PublishedPlanner
 from parcae_simulator.scenario import Scenario
 
@@ -69,9 +68,16 @@ class PublishedForecast:
     Keeps the predictor's damping, so one serves one replay, in order.
     """
 
-    def __init__(self, profile: ModelProfile, capacity: int, seed: int | None) -> None:
+    def __init__(self, capacity: int, least_instances: int = 1, seed: int | None = None) -> None:
+        """Set up for one replay.
+
+        Args:
+            capacity: Never more are expected.
+            least_instances: The smallest layout: expectations below it are left out.
+            seed: Draws the predictor's random removals; None: there are none.
+        """
         lower = min(LEAST_EXPECTED, capacity)
-        floor = profile.stages.min if profile.stages.min > lower else None
+        floor = least_instances if least_instances > lower else None
         self._forecaster = PublishedForecaster(lower=lower, upper=capacity, floor=floor)
         self._rng = None if seed is None else np.random.default_rng(seed)
 

@@ -38,7 +38,7 @@ class PublishedRules:
         self.times = Times(profile)
         self._grids: dict[int, tuple[Grid, ...]] = {}
         self._targets = _Targets(self._allowed(capacity))
-        self._given: dict[tuple[Grid, int], tuple[Floats, Floats]] = {}
+        self._given: dict[Grid, tuple[Floats, Floats]] = {}
         self._rows: dict[tuple[int, Grid, int], Floats] = {}
         self._overlaps: dict[Grid, float] = {}
 
@@ -57,10 +57,17 @@ class PublishedRules:
     ) -> Floats:
         """Expected pause of going from ``before`` to each of ``after``; see ``Rules``."""
         index = self._index(after)
-        key = (instances, before, removed)
-        if (row := self._rows.get(key)) is None:
-            row = self._rows[key] = self._row(*key)
-        return np.asarray(row[index])
+        return np.asarray(self._kept_row(instances, before, removed)[index])
+
+    def change_table(
+        self, instances: int, before: Grid, most_removed: int, after: Sequence[Grid]
+    ) -> Floats:
+        """[most_removed + 1, after] seconds: row k as ``change_seconds`` with k victims."""
+        index = self._index(after)
+        self._given_victims(before, most_removed)
+        return np.array(
+            [self._kept_row(instances, before, k)[index] for k in range(most_removed + 1)]
+        )
 
     def overlap_seconds(self, after: Grid) -> float:
         """A restart of the target: charged when an earlier change is still unfinished."""
@@ -91,10 +98,15 @@ class PublishedRules:
             self._rows.clear()
         return self._targets.add(after)
 
+    def _kept_row(self, instances: int, before: Grid, removed: int) -> Floats:
+        key = (instances, before, removed)
+        if (row := self._rows.get(key)) is None:
+            row = self._rows[key] = self._row(*key)
+        return row
+
     def _row(self, instances: int, before: Grid, removed: int) -> Floats:
         """[targets + 1] mean seconds; the last column is that of layouts that are not allowed."""
-        most = next((most for most in _MOST if most >= removed), removed)
-        add_ms, remove_ms = self._given_victims(before, most)
+        add_ms, remove_ms = self._given_victims(before, removed)
         chances = inside(instances, before.workers, removed)
         adds = self._targets.workers > before.workers - removed
         row = np.where(adds, chances @ add_ms[: removed + 1], chances @ remove_ms[: removed + 1])
@@ -103,8 +115,10 @@ class PublishedRules:
         return np.append(row / 1000, 0.0)
 
     def _given_victims(self, before: Grid, most: int) -> tuple[Floats, Floats]:
-        """[most + 1, targets] mean milliseconds by victims in the grid, of each kind."""
-        if (known := self._given.get((before, most))) is None:
+        """[at least most + 1, targets] mean milliseconds by victims in the grid, of each kind."""
+        known = self._given.get(before)
+        if known is None or len(known[0]) <= most:
+            most = next((size for size in _MOST if size >= most), most)
             tables = [np.zeros((most + 1, len(self._targets.grids))) for _ in Kind]
             sends = self._sends(before, most)
             for stages, columns in self._targets.by_depth.items():
@@ -112,7 +126,7 @@ class PublishedRules:
                     self._fill_same_depth(tables, before, columns, most)
                 else:
                     self._fill_other_depth(tables, sends[stages], columns)
-            known = self._given[(before, most)] = (tables[0], tables[1])
+            known = self._given[before] = (tables[0], tables[1])
         return known
 
     def _sends(self, before: Grid, most: int) -> dict[int, Floats]:
