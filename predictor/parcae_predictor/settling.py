@@ -54,14 +54,13 @@ def settle(
         added: Likewise.
         due: [paths, horizon], of :func:`due_removals`.
     """
-    wanted = np.maximum(removed, due)
-    joining = np.broadcast_to(added, due.shape)
-    out_removed, out_added = np.empty_like(due), np.empty_like(due)
+    # Intervals come first in here: numpy is fastest along rows.
+    gone = np.array(np.maximum(removed, due).T, order="C")
+    come = np.array(np.broadcast_to(added, due.shape).T, order="C")
     count = np.full(question.num_paths, question.now, dtype=np.int64)
     for ahead in range(question.horizon):
-        gone = np.minimum(wanted[:, ahead], count)
-        count -= gone
-        come = np.minimum(joining[:, ahead], question.capacity - count)
-        count += come
-        out_removed[:, ahead], out_added[:, ahead] = gone, come
-    return Forecast(model, question.now, out_removed, out_added)
+        np.minimum(gone[ahead], count, out=gone[ahead])
+        count -= gone[ahead]
+        np.minimum(come[ahead], question.capacity - count, out=come[ahead])
+        count += come[ahead]
+    return Forecast(model, question.now, gone.T.copy(), come.T.copy())
