@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -100,6 +102,9 @@ def evaluate(
     ] = None,
     every: Annotated[int, typer.Option("--every", min=1, help="Minutes between forecasts.")] = 1,
     jobs: Annotated[int, typer.Option("--jobs", min=0, help="Processes; 0: one per CPU.")] = 0,
+    csv_file: Annotated[
+        Path | None, typer.Option("--csv", help="Write the scores into this file, too.")
+    ] = None,
 ) -> None:
     """Judge models by rolling origin: 12 minutes seen at least, 12 ahead, nothing peeked at."""
     from parcae_predictor.judging import judge
@@ -116,6 +121,8 @@ def evaluate(
         for score in judge(traces, names, every=every, jobs=jobs):
             scores[score.trace, score.model] = score
             progress.advance(task)
+    if csv_file is not None:
+        _write_csv(csv_file, [scores[trace.name, model] for trace in traces for model in names])
     _print_scores(console, traces, names, scores)
 
 
@@ -134,28 +141,40 @@ def _print_scores(
         table.add_column(heading, justify="right", no_wrap=True)
     for trace in traces:
         for model in models:
-            found = scores[trace.name, model]
-            last = model == models[-1]
-            table.add_row(trace.name, model, *_score_cells(found), end_section=last)
-    counted = independent(traces)
-    if len(counted) > 1:
-        for model in models:
-            rows = [scores[name, model] for name in counted]
-            count = geometric_mean(row.count_ratio for row in rows)
-            removals = geometric_mean(row.removals_ratio for row in rows)
-            cells = ("", "", f"{count:.3f}", "", f"{removals:.3f}", "")
-            table.add_row("geometric mean", model, *cells)
+            name = trace.name if model == models[0] else ""
+            table.add_row(name, model, *_score_cells(scores[trace.name, model]))
+    eventful = [trace for trace in traces if scores[trace.name, models[0]].still_count > 0]
+    counted = independent(eventful)
+    for model in models if len(counted) > 1 else ():
+        rows = [scores[name, model] for name in counted]
+        count = geometric_mean(row.count_ratio for row in rows)
+        removals = geometric_mean(row.removals_ratio for row in rows)
+        name = "geometric mean" if model == models[0] else ""
+        table.add_row(name, model, "", "", f"{count:.3f}", "", f"{removals:.3f}", "")
     console.print(table)
     console.print(
         "MAE: of the mean; CRPS: of the count; removals: CRPS of those since the forecast; all in "
         "instances, means over the next 12 minutes. ratio: to persistence, below 1 is better; "
-        "in 80 %: counts within the band that should hold 80 %."
+        "in 80 %: counts within the band that should hold 80 %. The hazard model's prior leaves "
+        "out the judged recording."
     )
     if len(counted) > 1:
-        console.print(
-            f"geometric mean: over {', '.join(counted)}, which are independent recordings; others "
-            "are parts of these. The hazard model's prior always leaves out the judged recording."
-        )
+        console.print(f"geometric mean: over {', '.join(counted)}", soft_wrap=True)
+        if parts := [trace.name for trace in eventful if trace.name not in counted]:
+            console.print(f"not in it, as parts of these: {', '.join(parts)}", soft_wrap=True)
+        if calm := [trace.name for trace in traces if trace not in eventful]:
+            console.print(f"not in it, as nothing happens: {', '.join(calm)}", soft_wrap=True)
+
+
+def _write_csv(path: Path, rows: list[Scores]) -> None:
+    try:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow((*asdict(rows[0]), "count_ratio", "removals_ratio"))
+            for row in rows:
+                writer.writerow((*asdict(row).values(), row.count_ratio, row.removals_ratio))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _score_cells(score: Scores) -> tuple[str, ...]:
