@@ -35,11 +35,8 @@ class Model:
     name: str
     published: ModelProfile | None = None
     recorded: Profile | None = None
-
-    @property
-    def sequence_tokens(self) -> int | None:
-        """Tokens of one sample, where they are known."""
-        return self.published.sequence_tokens if self.published else None
+    sequence_tokens: int | None = None
+    """Tokens of one sample, where they are known."""
 
     def rules(self, rule_set: RuleSet, capacity: int, sudden: bool = False) -> Rules:
         """Costs for up to ``capacity`` instances.
@@ -71,7 +68,7 @@ def find_model(where: str) -> Model:
     path = Path(where)
     if path.suffix.lower() != ".json":
         profile = find_profile(where)
-        return Model(profile.model, published=profile)
+        return Model(profile.model, published=profile, sequence_tokens=profile.sequence_tokens)
     try:
         recorded = Profile.from_json(path.read_bytes())
     except OSError as error:

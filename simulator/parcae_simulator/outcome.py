@@ -41,7 +41,7 @@ class Outcome:
     layouts: tuple[Grid, ...]
     """In each interval; of the first draw."""
     samples_by_interval: Floats
-    paused_s: float
+    paused_by_interval_s: Floats
     lost_samples: float
     draws: int = 1
     samples_deviation: float = 0.0
@@ -56,10 +56,14 @@ class Outcome:
         return max(0.0, float(self.samples_by_interval.sum()))
 
     @property
+    def paused_s(self) -> float:
+        """Without training in all."""
+        return float(self.paused_by_interval_s.sum())
+
+    @property
     def label(self) -> str:
         """Policy with its variants, as a table names it."""
-        details = [word for word in (self.notices, self.store) if word]
-        return f"{self.policy} ({', '.join(details)})" if details else self.policy
+        return " ".join(word for word in (self.policy, self.notices, self.store) if word)
 
     def instance_hours(self, interval_s: float) -> float:
         """Paid for."""
@@ -78,6 +82,7 @@ def outcome_of(
 ) -> Outcome:
     """Sum up replays of the same scenario that differ by their draws only."""
     by_draw = np.array([[step.samples for step in replay] for replay in replays])
+    paused = np.array([[step.paused_s for step in replay] for replay in replays])
     totals = np.maximum(by_draw.sum(axis=1), 0.0)
     count = len(replays)
     return Outcome(
@@ -88,7 +93,7 @@ def outcome_of(
         instances=tuple(step.instances for step in replays[0]),
         layouts=tuple(step.grid for step in replays[0]),
         samples_by_interval=by_draw.mean(axis=0),
-        paused_s=sum(step.paused_s for replay in replays for step in replay) / count,
+        paused_by_interval_s=paused.mean(axis=0),
         lost_samples=sum(step.lost_samples for replay in replays for step in replay) / count,
         draws=count,
         samples_deviation=float(totals.std()),

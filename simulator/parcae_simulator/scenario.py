@@ -10,13 +10,16 @@ from parcae_traces import Series, Trace, parse_segment, series_of
 from parcae_traces.segments import HOUR_S
 
 
+WHOLE = "all"
+"""Name of the segment that is the whole recording."""
+
+
 @dataclass(frozen=True)
 class Scenario:
     """Intervals ``first`` to ``stop`` - 1 of a series; what lies before is known history."""
 
     trace: str
     segment: str
-    """``all`` for the whole recording."""
     series: Series
     first: int
     stop: int
@@ -60,7 +63,7 @@ def scenario_of(trace: Trace, segment: str | None = None) -> Scenario:
     """
     series = series_of(trace)
     if segment is None:
-        return Scenario(trace.name, "all", series, 0, len(series), trace.capacity)
+        return Scenario(trace.name, WHOLE, series, 0, len(series), trace.capacity)
     part = parse_segment(segment)
     if part.end_s > trace.duration_s:
         raise InputError(
