@@ -11,7 +11,7 @@ from rich.console import Console
 
 from parcae_api.errors import InputError, ParcaeError
 from parcae_api.job import Reduction
-from parcae_cli import forecast, trace
+from parcae_cli import forecast, simulate, trace
 
 app = typer.Typer(
     help="Train PyTorch models on spot instances: layouts change alive, every sample counts once.",
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.add_typer(trace.app, name="trace", help="Recordings of spot instances.")
 app.add_typer(forecast.app, name="forecast", help="What may come: forecasts, drawn and judged.")
+app.command()(simulate.simulate)
 
 
 @app.command()
