@@ -9,7 +9,6 @@ from parcae_api.errors import InputError
 from parcae_traces import Series, Trace, parse_segment, series_of
 from parcae_traces.segments import HOUR_S
 
-
 WHOLE = "all"
 """Name of the segment that is the whole recording."""
 
