@@ -1,6 +1,6 @@
 """What other recordings say, for the first hour, in which a history says little.
 
-``prior.json`` ships with the package; ``python -m parcae_predictor.prior`` writes it anew from the
+``prior.json`` ships with the package; :mod:`parcae_predictor.prior_maker` writes it anew from the
 bundled recordings. Per recording it holds, for removals and for additions, how many intervals of
 each bucket of age had an event and how many could have had one, as shares of all intervals, and the
 sizes of the batches as quantiles: removals as shares of the count, additions as shares of the
@@ -10,7 +10,6 @@ capacity, so that it serves a fleet of any size. Each recording weighs the same,
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
@@ -20,15 +19,11 @@ from typing import Any
 import numpy as np
 
 from parcae_predictor.batches import Floats
-from parcae_predictor.rates import NUM_BUCKETS, Tallies, Tally, look, rows_of
-from parcae_traces.library import find_trace
-from parcae_traces.model import Trace
-from parcae_traces.series import series_of
+from parcae_predictor.rates import NUM_BUCKETS, Tallies, Tally
 
 FILE = Path(__file__).with_name("prior.json")
 RECORDINGS = ("g4dn", "gcp-v100", "p3")
 """The bundled recordings that are independent of each other; the other bundled ones are parts."""
-NUM_QUANTILES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +49,6 @@ def load_prior(without: frozenset[str] = frozenset()) -> Prior:
     return _pooled([entry for name, entry in sorted(table.items()) if name not in without])
 
 
-def written() -> str:
-    """The file's text, from the bundled recordings."""
-    table = {name: _entry(find_trace(name)) for name in RECORDINGS}
-    return json.dumps(table, indent=1) + "\n"
-
-
 def _pooled(entries: Collection[dict[str, Any]]) -> Prior:
     """Average recordings; none at all give a prior that expects nothing."""
 
@@ -77,39 +66,3 @@ def _pooled(entries: Collection[dict[str, Any]]) -> Prior:
         return np.asarray(flat, dtype=np.float64)
 
     return Prior(tallies("removals"), tallies("additions"), shares("removals"), shares("additions"))
-
-
-def _entry(trace: Trace) -> dict[str, Any]:
-    series = series_of(trace)
-    rows = rows_of(series, len(series))
-    seen = look(rows, trace.capacity, math.inf)
-    struck = rows.removed > 0
-    middles = (np.arange(NUM_QUANTILES) + 0.5) / NUM_QUANTILES
-    gone = np.quantile(rows.removed[struck] / rows.before[struck], middles)
-    come = seen.addition_batches.law().at(middles) / trace.capacity
-    return {
-        "removals": _shares(seen.removals, len(rows)) | {"batch_shares": _rounded(gone, 4)},
-        "additions": _shares(seen.additions, len(rows)) | {"batch_shares": _rounded(come, 4)},
-    }
-
-
-def _shares(tallies: Tallies, length: int) -> dict[str, Any]:
-    return {
-        age: {
-            "events": _rounded(tally.events / length, 6),
-            "exposure": _rounded(tally.exposure / length, 6),
-        }
-        for age, tally in (
-            ("since_removal", tallies.since_removal),
-            ("since_addition", tallies.since_addition),
-        )
-    }
-
-
-def _rounded(values: Floats, digits: int) -> list[float]:
-    return [round(float(value), digits) for value in np.minimum(values, 1.0)]
-
-
-if __name__ == "__main__":
-    FILE.write_text(written(), encoding="utf-8")
-    print(f"{FILE}: written from {', '.join(RECORDINGS)}")

@@ -13,7 +13,8 @@ from predictor_helpers import CAPACITY, HISTORIES, QUICK, ask, series_from
 from parcae_predictor import HazardPredictor, HazardSettings, load_prior
 from parcae_predictor.batches import ALL, Batches, from_shares
 from parcae_predictor.hazard import draw
-from parcae_predictor.prior import FILE, RECORDINGS, written
+from parcae_predictor.prior import FILE, RECORDINGS
+from parcae_predictor.prior_maker import written
 from parcae_predictor.rates import OLDEST, Tallies, Tally, look, rows_of
 from parcae_predictor.window import similarity
 
@@ -189,7 +190,9 @@ def test_known_removals_set_the_age_in_the_draw() -> None:
 
 
 def test_the_shipped_prior_is_that_of_the_bundled_recordings() -> None:
-    assert FILE.read_text(encoding="utf-8") == written(), "run python -m parcae_predictor.prior"
+    assert FILE.read_text(encoding="utf-8") == written(), (
+        "run python -m parcae_predictor.prior_maker"
+    )
 
 
 def test_a_recording_can_be_left_out_of_the_prior() -> None:
