@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -114,6 +115,8 @@ def evaluate(
     for name in names:
         check_name(name)
     traces = [find_trace(name) for name in dict.fromkeys(where)] if where else bundled_traces()
+    if twice := [name for name, number in Counter(t.name for t in traces).items() if number > 1]:
+        raise InputError(f"trace {twice[0]!r} is given twice; rename a file, or leave one out")
     console = Console(highlight=False, markup=False)
     scores: dict[tuple[str, str], Scores] = {}
     with Progress(console=Console(stderr=True), transient=True) as progress:

@@ -116,7 +116,7 @@ class PublishedForecaster:
         count = np.full(len(extra), current, dtype=np.int64)
         for step in range(WINDOW):
             # Halves go to the even neighbour, as in the published code.
-            after = np.rint(count + wanted[step] - extra[:, step]).astype(np.int64)
+            after = np.rint(count + wanted[step] - self.down * extra[:, step]).astype(np.int64)
             change[:, step] = after - count
             count = after
             if self.floor is not None:

@@ -128,6 +128,13 @@ def test_parts_and_calm_traces_are_not_in_the_mean(tmp_path: Path) -> None:
     assert {row["count_ratio"] for row in rows} == {"1.0"}
 
 
+def test_two_traces_of_one_name_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "p3.csv"
+    file.write_text("0,add,a\n3600000,add,b\n", encoding="utf-8")
+    result = run("evaluate", "p3", file)
+    assert "trace 'p3' is given twice; rename a file" in str(result.exception)
+
+
 def test_without_a_verb_or_trace_there_is_help() -> None:
     assert "evaluate" in run("--help").stdout
     assert "evaluate" in run().output

@@ -163,6 +163,23 @@ def test_random_removals_need_a_level_path_after_an_uneven_window() -> None:
     assert not none_removed[1].any()
 
 
+def test_random_removals_are_damped_like_others() -> None:
+    uneven = [20, 20] + [22, 23] * 5 + [22]
+    window = cut_at_turn(without_outliers(uneven[-WINDOW:]))
+    rate = min(np.std(window), np.var(window), 3.0)
+    extra = np.random.default_rng(3).poisson(rate, (1, WINDOW))[0]
+    forecaster = PublishedForecaster(fit=level)
+    forecaster.down = 0.5
+    drawn = forecaster.forecast(uneven, [3] * 13, np.random.default_rng(3))[1]
+    count, expected = 22, []
+    for more in extra.tolist():
+        after = round(count - 0.5 * more)
+        expected.append(count - after)
+        count = after
+    assert drawn == expected
+    assert 0 < sum(drawn) < extra.sum()
+
+
 def falling(counts: Floats, steps: int) -> Floats:
     return counts[-1] - 2.0 * np.arange(1, steps + 1)
 
