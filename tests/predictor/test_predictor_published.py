@@ -177,7 +177,8 @@ def test_random_removals_are_damped_like_others() -> None:
         expected.append(count - after)
         count = after
     assert drawn == expected
-    assert 0 < sum(drawn) < extra.sum()
+    # Single ones, halved at an even count, are rounded away: an oddity of the published rules.
+    assert sum(drawn) < extra.sum()
 
 
 def falling(counts: Floats, steps: int) -> Floats:
