@@ -9,6 +9,7 @@ from pydantic import Field, TypeAdapter
 
 from parcae_api.model import Contract
 from parcae_api.plan import PlanReason
+from parcae_api.planning import ForecastSummary
 
 
 class MigrationKind(StrEnum):
@@ -64,6 +65,14 @@ class Planned(Event):
     why: str
     configuration: str
     instances: int
+    samples_per_second: float | None = None
+    """Predicted, were nothing to change; None while training pauses."""
+    liveput_samples_per_second: float | None = None
+    """Expected over the horizon under the forecast; None without one."""
+    expected_pause_seconds: float | None = None
+    runner_up: str = ""
+    """The next best configuration."""
+    forecast: ForecastSummary | None = None
 
 
 class Migration(Event):

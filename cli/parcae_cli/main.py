@@ -12,6 +12,7 @@ from rich.console import Console
 from parcae_api.errors import InputError, ParcaeError
 from parcae_api.job import Reduction
 from parcae_cli import forecast, simulate, trace
+from parcae_cli.local.options import LocalOptions, PlannerKind, check
 
 app = typer.Typer(
     help="Train PyTorch models on spot instances: layouts change alive, every sample counts once.",
@@ -48,10 +49,12 @@ def local(
         Optional[Reduction],  # noqa: UP045
         typer.Option(help="Instead of the manifest's."),
     ] = None,
+    planner: Annotated[
+        PlannerKind,
+        typer.Option(help="Plan by forecast (liveput), or by what is there (reactive)."),
+    ] = PlannerKind.LIVEPUT,
 ) -> None:
     """Run a job on this machine, through a recording of spot instances."""
-    from parcae_cli.local.options import LocalOptions, check
-
     options = LocalOptions(
         manifest=manifest,
         trace=trace,
@@ -62,6 +65,7 @@ def local(
         unnoticed=unnoticed,
         seed=seed,
         reduction=reduction,
+        planner=planner,
     )
     plan = check(options)
     # Loads much, and a mistake in the options is told sooner.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from parcae_api.job import JobStatus
 from parcae_api.plan import Plan
+from parcae_api.planning import PlanAnswer
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class PublishPlan:
     """Publish a plan in place of the current one (compare-and-swap)."""
 
     plan: Plan
+    answer: PlanAnswer | None = None
+    """What the planner said of it; None where nobody was asked."""
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,8 @@ def decide(seen: Observation, planner: Planner) -> list[Action]:
         actions.append(CreatePods(wanted))
     plan = _next_plan(seen, ask) if seen.profile is not None else None
     if plan is not None:
-        actions.append(PublishPlan(plan))
+        answer = ask().answer if plan.layout is not None else None
+        actions.append(PublishPlan(plan, answer))
     return actions
 
 
@@ -92,14 +93,18 @@ def _next_plan(seen: Observation, ask: Ask) -> Plan | None:
         return None  # the final state is being saved
     if _someone_leaves(seen, plan):
         return _replace(seen, ask(), PlanReason.NOTICE)
-    if not _others_are_there(seen, plan) and not is_short(seen):
+    if _others_are_there(seen, plan):
+        reason = PlanReason.JOIN
+    elif _is_time_to_look_again(seen):
+        reason = PlanReason.FORECAST
+    elif is_short(seen):
+        reason = PlanReason.SUSPEND
+    else:
         return None
     choice = ask()
     if choice.answer.layout is None:
         return _replace(seen, choice, PlanReason.SUSPEND)
-    if _others_are_there(seen, plan) and choice.answer.layout != plan.layout:
-        return form(seen, choice, PlanReason.JOIN)
-    return None
+    return form(seen, choice, reason) if choice.answer.layout != plan.layout else None
 
 
 def _first_plan(seen: Observation, ask: Ask) -> Plan | None:
@@ -172,10 +177,16 @@ def _someone_leaves(seen: Observation, plan: Plan) -> bool:
     return any(worker.leaving and worker.id in in_grid for worker in living_workers(seen))
 
 
+def _is_time_to_look_again(seen: Observation) -> bool:
+    """Whether an interval has brought a new forecast, and newer measurements, without any event."""
+    return seen.interval_ended and seen.history is not None
+
+
 def _others_are_there(seen: Observation, plan: Plan) -> bool:
     """Whether someone outside the grid could join it.
 
-    Only then may a better layout replace one that serves: scattering measurements never do.
+    Without a forecast only then may a better layout replace one that serves: scattering
+    measurements never do.
     """
     in_grid = set(plan.workers)
     return any(not w.leaving and w.id not in in_grid for w in living_workers(seen))

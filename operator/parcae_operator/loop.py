@@ -10,20 +10,24 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol, cast
 
 from parcae_api.board import Entry, JobBoard
 from parcae_api.board_keys import KeyKind
 from parcae_api.errors import BoardError
-from parcae_api.events import AnyEvent, InstanceJoined, NoticeGiven, Planned
+from parcae_api.events import AnyEvent, InstanceJoined, Migration, NoticeGiven
 from parcae_api.job import JobStatus, ParcaeJob
 from parcae_api.model import Contract
 from parcae_api.plan import Plan
 from parcae_api.planning import Planner
 from parcae_api.progress import Progress
 from parcae_operator.actions import Complete, CreatePods, Fail, PublishPlan, SetStatus
+from parcae_operator.availability import Availability
 from parcae_operator.controller import decide
-from parcae_operator.observation import Observation, Pod, living_workers
+from parcae_operator.explain import planned
+from parcae_operator.learning import Learnt
+from parcae_operator.observation import Observation, Pod, staying_instances, staying_workers
 from parcae_operator.view import BoardState, BoardView, EventSink
 
 _log = logging.getLogger(__name__)
@@ -32,7 +36,6 @@ _SETTLE_SECONDS = 0.02
 """Notices and losses of one moment arrive within milliseconds: one plan answers them all."""
 _EVENTS_KEPT = 200
 """On the board; files and Kubernetes keep the rest."""
-_EVENTS_KEPT = 200
 
 End = Complete | Fail
 
@@ -60,8 +63,10 @@ class JobLoop:
         planner: Planner,
         *,
         report: EventSink,
+        interval_s: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """``interval_s`` is the planning interval; without one no history is kept."""
         self._job = job
         self._board = board
         self._cluster = cluster
@@ -77,6 +82,9 @@ class JobLoop:
         self._watch_error: Exception | None = None
         self._trouble = ""
         self._progress_revision = 0
+        self._interval_s = interval_s
+        self._availability: Availability | None = None
+        self._learnt = Learnt()
         self._seen_ready: set[str] = set()
         self._seen_notices: set[str] = set()
         self.status = JobStatus()
@@ -135,30 +143,51 @@ class JobLoop:
                     self.status = status
                 case CreatePods(count=count):
                     self._cluster.create_pods(count)
-                case PublishPlan(plan=plan):
-                    self._publish(plan, seen)
+                case PublishPlan() as published:
+                    self._publish(published, seen)
                 case Complete() | Fail():
                     return action
         return None
 
     def _observe(self) -> Observation:
         state = self._view.state()
-        return Observation(
+        self._learnt.saw_progress(state.progress, state.plan)
+        seen = Observation(
             now_unix_s=self._clock(),
             started_unix_s=self._started_unix_s,
             job=self._job,
             pods=self._cluster.pods(),
             agents=state.agents,
             plan=state.plan,
-            profile=state.profile,
+            profile=self._learnt.corrected(state.profile) if state.profile else None,
             progress=state.progress,
             failures=state.failures,
             finish=self._finish,
             broken_since_unix_s=state.broken_since_unix_s,
+            step_seconds=self._learnt.step_seconds,
         )
+        return self._with_history(seen) if self._interval_s else seen
 
-    def _publish(self, plan: Plan, seen: Observation) -> None:
+    def _with_history(self, seen: Observation) -> Observation:
+        """Count the instances; an interval that has ended is kept on the board."""
+        assert self._interval_s is not None
+        try:
+            if self._availability is None:
+                before = self._board.history()
+                self._availability = Availability(self._interval_s, seen.now_unix_s, before)
+            ended = self._availability.saw(seen.now_unix_s, staying_instances(seen))
+            if ended:
+                self._board.put_history(self._availability.history)
+        except (BoardError, ValueError) as error:
+            _log.info("the history is not on the board: %s", error)
+            if self._availability is None:
+                return seen
+            ended = False
+        return replace(seen, history=self._availability.history, interval_ended=ended)
+
+    def _publish(self, action: PublishPlan, seen: Observation) -> None:
         """Publish by compare-and-swap; on any doubt the next turn looks again."""
+        plan = action.plan
         try:
             entry = self._swap(plan, seen)
         except (BoardError, ValueError) as error:
@@ -170,17 +199,7 @@ class JobLoop:
             return
         self._trouble = ""
         self._view.published(plan)
-        configuration = str(plan.layout.configuration) if plan.layout else "paused"
-        self._report(
-            Planned(
-                at_unix_s=plan.created_unix_s,
-                revision=plan.revision,
-                reason=plan.reason,
-                why=plan.why,
-                configuration=configuration,
-                instances=len([w for w in living_workers(seen) if not w.leaving]),
-            )
-        )
+        self._report(planned(action, num_staying=len(staying_workers(seen))))
         self._prune(plan)
 
     def _swap(self, plan: Plan, seen: Observation) -> Entry[Plan] | None:
@@ -232,6 +251,8 @@ class JobLoop:
     def _changed(self, kind: KeyKind, model: Contract | None) -> None:
         """Wake for what can change a decision, and pass on the events of others."""
         if kind is KeyKind.EVENT and model is not None:
+            if isinstance(model, Migration):
+                self._learnt.saw_migration(model)
             self._report(cast(AnyEvent, model))
             return
         if kind in (KeyKind.AGENT, KeyKind.FAILURE, KeyKind.PROFILE):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from parcae_api.events import Failed
+from parcae_api.history import History
 from parcae_api.job import ParcaeJob
 from parcae_api.membership import AgentState, Membership, Notice, WorkerInfo
 from parcae_api.plan import Plan, WorkerId
@@ -54,6 +55,12 @@ class Observation:
     """Why the job is to end early at the next step's end; empty to go on."""
     broken_since_unix_s: float | None = None
     """When members first said that the current revision is broken."""
+    history: History | None = None
+    """Instances per planning interval; None where no forecast is wanted."""
+    interval_ended: bool = False
+    """A planning interval has ended since the last look."""
+    step_seconds: Mapping[str, float] = field(default_factory=dict)
+    """Measured steps by configuration."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,16 @@ def living_workers(seen: Observation) -> list[Candidate]:
                 candidate = Candidate(worker.id, worker, leaving)
                 found.append((position[pod.name], candidate))
     return [candidate for _, candidate in sorted(found, key=lambda item: item[0])]
+
+
+def staying_workers(seen: Observation) -> list[Candidate]:
+    """Living workers that nobody has announced to go."""
+    return [worker for worker in living_workers(seen) if not worker.leaving]
+
+
+def staying_instances(seen: Observation) -> frozenset[str]:
+    """Incarnations whose workers are ready and stay: what the history counts."""
+    return frozenset(worker.id.partition("/")[0] for worker in staying_workers(seen))
 
 
 def starting_agents(seen: Observation) -> int:

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from parcae_api.plan import Layout, Plan, PlanReason, WorkerId
 from parcae_api.planning import PlanAnswer, Planner, PlanRequest
-from parcae_operator.observation import Candidate, Observation, is_formed, living_workers
+from parcae_operator.observation import (
+    Candidate,
+    Observation,
+    is_formed,
+    living_workers,
+    staying_workers,
+)
 from parcae_optimizer.placement import place
 
 
@@ -22,26 +28,44 @@ class Choice:
 def choose(seen: Observation, planner: Planner) -> Choice:
     """The layout for the workers that stay; none below ``instances.min``."""
     assert seen.profile is not None
-    staying = [worker for worker in living_workers(seen) if not worker.leaving]
+    staying = staying_workers(seen)
     if is_short(seen):
         least, ready = seen.job.spec.instances.min, _count(len(staying))
         why = f"{ready} ready, fewer than instances.min ({least})"
         return Choice(PlanAnswer(layout=None, why=why), staying)
+    return Choice(planner.plan(_request(seen, staying)), staying)
+
+
+def _request(seen: Observation, staying: list[Candidate]) -> PlanRequest:
+    assert seen.profile is not None
+    spec, plan = seen.job.spec, seen.plan
     memories = [w.info.memory_bytes for w in staying if w.info.memory_bytes is not None]
-    request = PlanRequest(
+    step_seconds = (seen.progress.step_seconds if seen.progress else None) or 0.0
+    return PlanRequest(
         profile=seen.profile,
         num_workers=len(staying),
-        pipeline=seen.job.spec.pipeline,
+        pipeline=spec.pipeline,
         worker_memory_bytes=min(memories, default=None),
-        current=seen.plan.layout if seen.plan else None,
+        current=plan.layout if plan else None,
+        replicas_left=_replicas_left(plan, staying),
+        capacity=max(spec.instances.max, len(staying)),
+        history=seen.history,
+        rollback_seconds=round(spec.checkpoint.every_steps / 2 * step_seconds, 1),
+        step_seconds=dict(seen.step_seconds),
     )
-    return Choice(planner.plan(request), staying)
+
+
+def _replicas_left(plan: Plan | None, staying: list[Candidate]) -> tuple[int, ...] | None:
+    """Of every stage of the current grid: members that stay."""
+    if plan is None or plan.layout is None:
+        return None
+    ids = {worker.id for worker in staying}
+    return tuple(sum(worker in ids for worker in stage) for stage in zip(*plan.grid, strict=True))
 
 
 def is_short(seen: Observation) -> bool:
     """Whether fewer than ``instances.min`` are ready and stay."""
-    staying = sum(not worker.leaving for worker in living_workers(seen))
-    return staying < seen.job.spec.instances.min
+    return len(staying_workers(seen)) < seen.job.spec.instances.min
 
 
 def form(seen: Observation, choice: Choice, reason: PlanReason) -> Plan:

@@ -45,12 +45,12 @@ def candidates(request: PlanRequest) -> list[Candidate]:
         str(layout.configuration): step_seconds(layout, request.profile, seconds)
         for layout in layouts
     }
-    step = _corrected(predicted, request.step_seconds)
+    step = corrected(predicted, request.step_seconds)
     batch = request.profile.global_batch_samples
     return [Candidate(layout, batch / step[str(layout.configuration)]) for layout in layouts]
 
 
-def _corrected(predicted: dict[str, float], measured: Mapping[str, float]) -> dict[str, float]:
+def corrected(predicted: Mapping[str, float], measured: Mapping[str, float]) -> dict[str, float]:
     """Steps as measured, and the others as predicted times the middle of the measured ratios.
 
     One odd measurement then moves nothing but its own configuration.

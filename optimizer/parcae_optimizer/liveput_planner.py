@@ -47,12 +47,15 @@ class LiveputPlanner:
         """See ``Planner.plan``."""
         forecast = forecast_of(request, self._predictor)
         known = self._remember(request)
-        if not known.rules.grids(request.num_workers):
+        rules = known.rules
+        if not request.samples_per_second:
+            rules = rules.as_measured(request.step_seconds, request.profile.global_batch_samples)
+        if not rules.grids(request.num_workers):
             return PlanAnswer(
                 layout=None, why=why_none(request), forecast=_summary(request, forecast)
             )
         programme = Programme(
-            rules=known.rules,
+            rules=rules,
             interval_seconds=_interval_s(request),
             # This interval trains with what is chosen now; the coming ones bring their changes.
             outcomes=[
@@ -61,12 +64,12 @@ class LiveputPlanner:
             ],
             least=min(_reach(forecast, 1 - _REACH), request.num_workers),
             most=max(_reach(forecast, _REACH), request.num_workers),
-            current=_current(request, known.rules),
+            current=_current(request, rules),
             tables=known.tables,
         )
-        pauses = pauses_now(request, known.rules, programme.grids)
+        pauses = pauses_now(request, rules, programme.grids)
         decision = programme.decide(request.num_workers, pauses)
-        return _answer(request, known.rules, forecast, decision)
+        return _answer(request, rules, forecast, decision)
 
     def _remember(self, request: PlanRequest) -> _Known:
         """The rules for a request: those of its model, unless today's cut is another than theirs.
@@ -87,7 +90,6 @@ class LiveputPlanner:
             request.worker_memory_bytes,
             request.current.boundaries if request.current else None,
             request.rollback_seconds,
-            tuple(sorted(request.step_seconds.items())),
             tuple(sorted(request.samples_per_second.items())),
             _capacity(request),
         )

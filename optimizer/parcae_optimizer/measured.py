@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from parcae_api.plan import Layout
 from parcae_api.planning import PlanRequest
 from parcae_optimizer.cost import DEFAULT_BANDWIDTH_BYTES_PER_S
-from parcae_optimizer.layouts import candidates
+from parcae_optimizer.layouts import candidates, corrected
 from parcae_optimizer.lottery import Floats, stage_survival, victims_inside
 from parcae_optimizer.rules import NOTHING, Grid
 
@@ -64,10 +64,10 @@ class MeasuredRules:
 
     @classmethod
     def of(cls, request: PlanRequest, most_workers: int) -> MeasuredRules:
-        """Rules for a request, for up to ``most_workers``."""
+        """Rules for a request as predicted, for up to ``most_workers``."""
         profile = request.profile
-        found = list(candidates(request.model_copy(update={"num_workers": most_workers})))
-        grids = {c.grid: c for c in found}
+        asked = {"num_workers": most_workers, "step_seconds": {}}
+        grids = {c.grid: c for c in candidates(request.model_copy(update=asked))}
         return cls(
             layouts={grid: c.layout for grid, c in grids.items()},
             speeds={grid: c.samples_per_second for grid, c in grids.items()},
@@ -83,6 +83,14 @@ class MeasuredRules:
             fitting = (grid for grid in self.layouts if grid.workers <= instances)
             self._by_count[instances] = tuple(sorted(fitting))
         return self._by_count[instances]
+
+    def as_measured(self, step_seconds: Mapping[str, float], batch_samples: int) -> MeasuredRules:
+        """The same layouts and costs, with speeds corrected by measured steps."""
+        if not step_seconds:
+            return self
+        predicted = {str(grid): batch_samples / speed for grid, speed in self.speeds.items()}
+        steps = corrected(predicted, step_seconds)
+        return replace(self, speeds={g: batch_samples / steps[str(g)] for g in self.speeds})
 
     def has_cut(self, grid: Grid, layout: Layout) -> bool:
         """Whether a layout cuts the layers as ours of that configuration does."""

@@ -7,9 +7,11 @@ expected pause is paid, and it trains for the rest:
     V_t(a, n) = E_{k,j} max_b [ speed(b)·(L - c(n, a, k → b)) + V_{t+1}(b, n - k + j) ],
 
 with L the interval and c the expected pause over uniformly random victims (``Rules``). A choice
-never sees the future: averaging the best of each sample path instead would reward layouts that
-only a prophet can use. A pause longer than an interval is charged in full at once, which is what
-carrying it over costs. Nothing is discounted; what comes after the horizon is ignored.
+sees the event of its own interval (or, with ``ahead``, not even that: what was chosen then goes on
+with the replicas that still fit) and never the future: averaging the best of each sample path
+instead would reward layouts that only a prophet can use. A pause longer than an interval is
+charged in full at once, which is what carrying it over costs. Nothing is discounted; what comes
+after the horizon is ignored.
 
 The draws of different intervals are taken as independent given their own law: the paths' batches
 stay whole, their runs do not.
@@ -101,7 +103,7 @@ class Programme:
 
     rules: Rules
     tables: CostTables
-    """Of the same rules; hand the same ones in again to keep what was worked out."""
+    """Of rules with the same costs; hand the same ones in again to keep what was worked out."""
     interval_seconds: float
     outcomes: Sequence[Outcomes]
     """Of the coming intervals, the next one first."""
@@ -110,11 +112,13 @@ class Programme:
     most: int
     current: Grid = NOTHING
     most_grids: int = MOST_GRIDS
+    ahead: bool = False
+    """Choices are made before their interval's event is seen, here and in all later intervals."""
 
     @cached_property
     def grids(self) -> tuple[Grid, ...]:
         """The layouts looked at: the fastest for each count in reach, today's, and none."""
-        worth = self.tables.worth(self.least, self.most, self.most_grids)
+        worth = self.tables.worth(self.least, self.most, self.most_grids, self.rules.speed)
         return tuple(sorted({*(self.tables.universe[i] for i in worth), self.current, NOTHING}))
 
     @cached_property
@@ -195,11 +199,31 @@ class Programme:
 
     def _before(self, instances: int, outcomes: Outcomes, after: Floats) -> Floats:
         """[grid] expected over what the interval brings."""
-        removed = np.minimum(outcomes.removed, instances)
-        counts = np.clip(instances - removed + outcomes.added, self.least, self.most)
+        if self.ahead:
+            expected = self._expected_ahead(instances, outcomes, after)
+            best: Floats = np.where(self._allowed(instances), expected, _IMPOSSIBLE).max(axis=1)
+            return best
+        removed, counts = self._ends(instances, outcomes)
         gain = after[counts - self.least][:, None, :] - self._losses(instances)[removed]
-        best: Floats = outcomes.probability @ gain.max(axis=2)
+        best = outcomes.probability @ gain.max(axis=2)
         return best
+
+    def _ends(
+        self, instances: int, outcomes: Outcomes
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """[outcomes] each: instances removed, and how many there are in the end."""
+        removed = np.minimum(outcomes.removed, instances)
+        return removed, np.clip(instances - removed + outcomes.added, self.least, self.most)
+
+    def _expected_ahead(self, instances: int, outcomes: Outcomes, after: Floats) -> Floats:
+        """[before, chosen] samples: what was chosen goes on with the replicas that still fit."""
+        total = np.zeros((len(self.grids), len(self.grids)))
+        ends = zip(*self._ends(instances, outcomes), outcomes.probability, strict=True)
+        for removed, n, probability in ends:
+            target = self._clamped(int(n))
+            gain = after[n - self.least][target] - self._losses(instances)[removed][:, target]
+            total += probability * gain
+        return total
 
     def decide(self, instances: int, pauses: Floats) -> Decision:
         """Choose for the interval that begins, its event seen.
@@ -212,36 +236,46 @@ class Programme:
         samples = self._after(self.values[0])[row] - self._speeds * pauses
         return self._rank(samples, pauses)
 
-    def decide_ahead(self, instances: int) -> Decision:
-        """Choose for the coming interval before its event is seen.
+    def decide_ahead(self, instances: int, owed_seconds: float = 0.0) -> Decision:
+        """Choose for the coming interval before its event is seen; needs ``ahead``.
 
-        What was chosen goes on with as many replicas as the survivors allow.
+        Args:
+            instances: How many there are now.
+            owed_seconds: What is left of an earlier change's pause.
         """
         first, after = self.outcomes[0], self._after(self.values[1])
-        index = self.grids.index(self.current)
+        overlaps = np.array([self.rules.overlap_seconds(g) for g in self.grids])
         samples, pauses = np.zeros(len(self.grids)), np.zeros(len(self.grids))
-        for removed, added, probability in zip(
-            first.removed, first.added, first.probability, strict=True
-        ):
-            gone = min(int(removed), instances)
-            n = min(max(instances - gone + int(added), self.least), self.most)
-            target = self._clamped(n)
-            costs = self._costs(instances, self.current)[gone][target]
-            gain = after[n - self.least][target] - self._losses(instances)[gone, index][target]
-            samples += probability * np.where(gain > _IMPOSSIBLE / 2, gain, 0.0)
-            pauses += probability * costs
+        costs = self._costs(instances, self.current)
+        ends = zip(*self._ends(instances, first), first.probability, strict=True)
+        for removed, n, probability in ends:
+            target = self._clamped(int(n))
+            pause = costs[removed][target]
+            if owed_seconds:
+                pause = np.where(pause > 0, pause + overlaps[target], owed_seconds)
+            gain = after[n - self.least][target] - self._speeds[target] * pause
+            samples += probability * gain
+            pauses += probability * pause
         samples = np.where(self._allowed(instances), samples, _IMPOSSIBLE)
         return self._rank(samples, pauses)
 
     def _clamped(self, instances: int) -> NDArray[np.int64]:
         """[grid] index of what is left of each layout when it no longer fits."""
-        position = {grid: i for i, grid in enumerate(self.grids)}
-        found = []
-        for grid in self.grids:
-            if grid.workers > instances:
-                grid = Grid(instances // grid.pipeline, grid.pipeline)
-            found.append(position.get(grid, position[NOTHING]))
-        return np.array(found)
+        if instances not in self._left:
+            position = {grid: i for i, grid in enumerate(self.grids)}
+            left = [
+                grid
+                if grid.workers <= instances
+                else Grid(instances // grid.pipeline, grid.pipeline)
+                for grid in self.grids
+            ]
+            none = position[NOTHING]
+            self._left[instances] = np.array([position.get(grid, none) for grid in left])
+        return self._left[instances]
+
+    @cached_property
+    def _left(self) -> dict[int, NDArray[np.int64]]:
+        return {}
 
     def _rank(self, samples: Floats, pauses: Floats) -> Decision:
         """Best first; among equals today's layout, which moves nothing."""

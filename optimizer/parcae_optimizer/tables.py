@@ -6,7 +6,7 @@ for their size. Rows are kept per (instances, layout before), for every number o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -39,19 +39,26 @@ class CostTables:
         found = [g for g in rules.grids(most_instances) if g != NOTHING]
         speeds = np.array([rules.speed(g) for g in found])
         cells = np.array([g.workers for g in found], dtype=np.int64)
-        self._best = _best_by_count(speeds, cells, most_instances)
-        near = speeds >= slowest_share * self._best[cells] if found else np.zeros(0, dtype=bool)
+        self._most_instances = most_instances
+        best = _best_by_count(speeds, cells, most_instances)
+        near = speeds >= slowest_share * best[cells] if found else np.zeros(0, dtype=bool)
         self.universe: tuple[Grid, ...] = tuple(
             g for g, keep in zip(found, near, strict=True) if keep
         )
         self._rows: dict[tuple[int, Grid, int], Floats] = {}
 
-    def worth(self, least: int, most: int, count: int) -> NDArray[np.int64]:
-        """Indices into ``universe`` of the fastest layouts for counts from least to most."""
-        speeds = np.array([self._rules.speed(g) for g in self.universe])
+    def worth(
+        self, least: int, most: int, count: int, speed: Callable[[Grid], float]
+    ) -> NDArray[np.int64]:
+        """Indices into ``universe`` of the fastest layouts for counts from least to most.
+
+        ``speed`` may have been corrected since the universe was chosen.
+        """
+        speeds = np.array([speed(g) for g in self.universe])
         cells = np.array([g.workers for g in self.universe], dtype=np.int64)
-        at = np.minimum(np.maximum(cells, least), len(self._best) - 1)
-        share = np.where(cells <= most, speeds / np.maximum(self._best[at], 1e-300), -1.0)
+        best = _best_by_count(speeds, cells, self._most_instances)
+        at = np.minimum(np.maximum(cells, least), self._most_instances)
+        share = np.where(cells <= most, speeds / np.maximum(best[at], 1e-300), -1.0)
         order = np.argsort(-share, kind="stable")[:count]
         return np.sort(order[share[order] >= 0])
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from parcae_optimizer.programme import Programme, outcomes_of
@@ -80,9 +78,3 @@ class Ours:
 
 def _reach(forecast: Forecast, q: float) -> int:
     return int(np.quantile(forecast.available, q, method="nearest"))
-
-
-@lru_cache(maxsize=16)
-def tables_of(rules: Rules, capacity: int) -> CostTables:
-    """Tables of rules, kept for all replays of the same model."""
-    return CostTables(rules, capacity)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from parcae_api.errors import InputError
 from parcae_optimizer.rules import Rules
+from parcae_optimizer.tables import CostTables
 from parcae_simulator.baselines.bamboo import Bamboo
 from parcae_simulator.baselines.common import Baseline
 from parcae_simulator.baselines.oobleck import Oobleck, OobleckJoins
@@ -15,6 +16,7 @@ from parcae_simulator.baselines.torchrun import Torchrun
 from parcae_simulator.baselines.varuna import Varuna
 from parcae_simulator.engine import Policy, Timing
 from parcae_simulator.models import Model
+from parcae_simulator.ours import Ours
 from parcae_simulator.planned import KnownFuture, NoChange, Planned, PublishedForecast
 from parcae_simulator.published_planner import PublishedPlanner
 from parcae_simulator.scenario import Scenario
@@ -28,6 +30,8 @@ class Desk:
     rules: Rules
     planner: PublishedPlanner
     """Of these rules; it remembers what it worked out for other replays."""
+    tables: CostTables
+    """Likewise."""
     scenario: Scenario
     """Policies that do not know the future look at its capacity and interval only."""
     timing: Timing
@@ -51,7 +55,12 @@ def _nochange(desk: Desk) -> Policy:
     return Planned(desk.planner, NoChange())
 
 
+def _parcae(desk: Desk) -> Policy:
+    return Ours(desk.rules, desk.tables, desk.scenario.interval_s)
+
+
 PLANNED: dict[str, PolicyFactory] = {
+    "parcae": _parcae,
     "known": _known,
     "published": _published,
     "nochange": _nochange,

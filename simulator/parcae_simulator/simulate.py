@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from parcae_api.errors import InputError
 from parcae_optimizer.rules import Rules
+from parcae_optimizer.tables import CostTables
 from parcae_simulator.baselines.common import (
     NUM_DRAWS,
     Baseline,
@@ -40,6 +41,15 @@ class Options:
     """Spot price over on-demand price."""
 
 
+@dataclass(frozen=True)
+class _Planning:
+    """Rules, and what planners have worked out under them."""
+
+    rules: Rules
+    planner: PublishedPlanner
+    tables: CostTables
+
+
 @dataclass
 class Bench:
     """A model under rules; what it worked out for one scenario serves the next."""
@@ -47,7 +57,7 @@ class Bench:
     model: Model
     options: Options
     capacity: int
-    _built: dict[tuple[bool, float], tuple[Rules, PublishedPlanner]] = field(default_factory=dict)
+    _built: dict[tuple[bool, float], _Planning] = field(default_factory=dict)
 
     def outcomes(self, scenario: Scenario) -> list[Outcome]:
         """Every wanted policy in its variants, in the order of their names.
@@ -62,7 +72,7 @@ class Bench:
 
     def ideal(self, scenario: Scenario) -> Outcome:
         """What is possible without costs."""
-        return ideal(self._rules(scenario)[0], scenario)
+        return ideal(self._rules(scenario).rules, scenario)
 
     def _outcomes(self, name: str, scenario: Scenario) -> list[Outcome]:
         if name in PLANNED:
@@ -70,7 +80,7 @@ class Bench:
         if name == "ideal":
             return [self.ideal(scenario)]
         if name == "ondemand":
-            return on_demand(self._rules(scenario)[0], scenario, self.options.spot_share)
+            return on_demand(self._rules(scenario).rules, scenario, self.options.spot_share)
         profile = self.model.published
         if profile is None:
             raise InputError(
@@ -89,11 +99,11 @@ class Bench:
     def _planned(self, name: str, scenario: Scenario) -> Iterator[Outcome]:
         timings = (Timing.SEEN,) if name in CLAIRVOYANT else self.options.timings
         for notices in self._rule_notices():
-            rules, planner = self._rules(scenario, notices is Notices.SUDDEN)
+            known = self._rules(scenario, notices is Notices.SUDDEN)
             for timing in timings:
-                desk = Desk(self.model, rules, planner, scenario, timing)
+                desk = Desk(self.model, known.rules, known.planner, known.tables, scenario, timing)
                 label = notices.value if notices else ""
-                yield replay(name, PLANNED[name](desk), rules, scenario, timing, label)
+                yield replay(name, PLANNED[name](desk), known.rules, scenario, timing, label)
 
     def _rule_notices(self) -> tuple[Notices | None, ...]:
         """The published rules charge no rollback, so that notices make no difference to them."""
@@ -107,9 +117,13 @@ class Bench:
             for store in self.options.stores if system.heeds_store else (Store.PARALLEL,):
                 yield notices, store
 
-    def _rules(self, scenario: Scenario, sudden: bool = False) -> tuple[Rules, PublishedPlanner]:
+    def _rules(self, scenario: Scenario, sudden: bool = False) -> _Planning:
         key = (sudden, scenario.interval_s)
         if (known := self._built.get(key)) is None:
             rules = self.model.rules(self.options.rules, self.capacity, sudden)
-            known = self._built[key] = (rules, PublishedPlanner(rules, scenario.interval_s))
+            known = self._built[key] = _Planning(
+                rules,
+                PublishedPlanner(rules, scenario.interval_s),
+                CostTables(rules, self.capacity),
+            )
         return known

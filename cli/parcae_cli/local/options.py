@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from parcae_api.errors import InputError
 from parcae_api.job import ParcaeJob, Reduction, load_job
 from parcae_cli.local.folder import RunFolder
 from parcae_traces import Trace, cut, find_trace, parse_segment, scale
+from parcae_traces.series import INTERVAL_S
+
+
+class PlannerKind(StrEnum):
+    """What chooses layouts."""
+
+    LIVEPUT = "liveput"
+    """What is expected to train the most under a forecast."""
+    REACTIVE = "reactive"
+    """What is fastest on the instances that are there."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +36,7 @@ class LocalOptions:
     unnoticed: float
     seed: int
     reduction: Reduction | None
+    planner: PlannerKind = PlannerKind.LIVEPUT
 
 
 @dataclass(frozen=True)
@@ -40,6 +52,14 @@ class LocalRunPlan:
     verify: bool
     unnoticed: float
     seed: int
+    planner: PlannerKind
+
+    @property
+    def interval_s(self) -> float | None:
+        """The planning interval on this machine's clock; None where nothing is forecast."""
+        if self.planner is PlannerKind.REACTIVE:
+            return None
+        return INTERVAL_S / self.speedup if self.trace else INTERVAL_S
 
     @property
     def out(self) -> Path:
@@ -79,6 +99,7 @@ def check(options: LocalOptions) -> LocalRunPlan:
         verify=options.verify,
         unnoticed=options.unnoticed,
         seed=options.seed,
+        planner=options.planner,
     )
 
 

@@ -19,18 +19,21 @@ from parcae_api.etcd import EtcdClient
 from parcae_api.events import AnyEvent, InstanceLost
 from parcae_api.job import ConditionType
 from parcae_api.membership import AgentState
+from parcae_api.planning import Planner
 from parcae_cli.etcd_server import EtcdServer
 from parcae_cli.local.agents import AgentLauncher, warm_up
 from parcae_cli.local.cloud import FakeCloud, script
 from parcae_cli.local.cluster import Ended, LocalCluster, Loss
 from parcae_cli.local.frame import Frame, NodeView
 from parcae_cli.local.interrupts import Interrupts
-from parcae_cli.local.options import LocalRunPlan
+from parcae_cli.local.options import LocalRunPlan, PlannerKind
 from parcae_cli.local.recorder import Recorder
 from parcae_cli.local.view import View, make_view
 from parcae_operator.actions import Complete, Fail
 from parcae_operator.loop import JobLoop
+from parcae_optimizer.liveput_planner import LiveputPlanner
 from parcae_optimizer.reactive import ReactivePlanner
+from parcae_predictor import DEFAULT, predictor_of
 
 _FRAME_SECONDS = 0.25
 _FINISH_LIMIT_SECONDS = 60.0
@@ -86,7 +89,14 @@ class LocalRun:
             launcher = AgentLauncher(_agent_config(plan, server.endpoint), out / "agents.log")
             cluster = LocalCluster(launcher.launch, wake=self.woken.set, on_ended=self._ended)
             stack.callback(cluster.close)
-            loop = JobLoop(plan.job, board, cluster, ReactivePlanner(), report=self._report)
+            loop = JobLoop(
+                plan.job,
+                board,
+                cluster,
+                _planner(plan),
+                report=self._report,
+                interval_s=plan.interval_s,
+            )
             cloud = _make_cloud(plan, cluster)
             stack.callback(cloud.stop)
             ending = _Drive(self, loop, cluster, cloud, plan, server).run()
@@ -245,6 +255,12 @@ _STATES = {
     AgentState.TRAINING: "training",
     AgentState.LEAVING: "leaving",
 }
+
+
+def _planner(plan: LocalRunPlan) -> Planner:
+    if plan.planner is PlannerKind.REACTIVE:
+        return ReactivePlanner()
+    return LiveputPlanner(predictor_of(DEFAULT))
 
 
 def _greeting(plan: LocalRunPlan) -> Iterator[str]:
