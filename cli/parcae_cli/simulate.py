@@ -282,8 +282,8 @@ def _label(row: Row) -> str:
 def _print_whole(console: Console, table: Table) -> None:
     """Print a table without cutting its cells, even where the terminal is too narrow."""
     wide = console.options.update(max_width=_WIDEST)
-    needed = Measurement.get(console, wide, table).maximum
-    console.print(table, width=max(console.width, needed), no_wrap=True, crop=False)
+    console.width = max(console.width, Measurement.get(console, wide, table).maximum)
+    console.print(table)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -1,0 +1,102 @@
+"""``parcae simulate``."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("typer", reason="the command needs the local extra")
+
+from typer.testing import CliRunner
+
+from parcae_api.errors import InputError
+from parcae_cli.main import app
+from parcae_simulator.registry import NAMES
+
+
+def run(*args: object) -> Any:
+    return CliRunner().invoke(app, ["simulate", *(str(arg) for arg in args)])
+
+
+def test_the_table_names_every_policy_and_the_csv_has_every_figure(tmp_path: Path) -> None:
+    target = tmp_path / "figures.csv"
+    result = run("--segment", "lasp", "--seeds", 2, "--csv", target, "--sequence-tokens", 100)
+    assert result.exit_code == 0, result.output
+    for name in NAMES:
+        assert any(line.startswith(name) for line in result.stdout.splitlines()), name
+    assert "…" not in result.stdout
+    with target.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {"model", "trace", "segment", "policy", "timing", "samples"} <= rows[0].keys()
+    ideal = next(row for row in rows if row["policy"] == "ideal")
+    assert (ideal["model"], ideal["trace"], ideal["segment"]) == ("gpt-6.7b", "p3", "lasp")
+    assert float(ideal["samples"]) == pytest.approx(28315, abs=0.5)
+    assert float(ideal["tokens"]) == pytest.approx(2831500, abs=50)
+    timings = {row["timing"] for row in rows if row["policy"] == "nochange"}
+    assert timings == {"seen", "before"}
+    published = [row for row in rows if row["policy"] == "published" and row["timing"] == "before"]
+    assert float(published[0]["cost_per_1000_samples"]) == pytest.approx(0.493, abs=1e-3)
+
+
+def test_several_cells_are_summed_up_and_drawn(tmp_path: Path) -> None:
+    result = run(
+        "--model", "vgg19", "--segment", "lasp,ladp,10.0-10.2",
+        "--policies", "ideal,nochange,varuna",
+        "--timing", "seen", "--store", "parallel", "--notices", "both", "--seeds", 1,
+        "--cores", 1, "--plots", tmp_path / "new" / "pictures",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "varuna sudden parallel" in result.stdout
+    drawn = sorted(path.name for path in (tmp_path / "new" / "pictures").iterdir())
+    assert len(drawn) == 7
+    assert "vgg19-shares.png" in drawn
+    assert all(path.stat().st_size > 10_000 for path in (tmp_path / "new" / "pictures").iterdir())
+
+
+def test_any_trace_and_live_migration() -> None:
+    result = run("--trace", "p3-dense-8", "--model", "bert", "--rules", "measured",
+                 "--policies", "ideal,nochange", "--notices", "sudden")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "nochange sudden" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--policies", "magic"), "policy 'magic' is unknown"),
+        (("--policies", " , "), "is unknown"),
+        (("--segment", "noon"), "segment 'noon' is unknown"),
+        (("--segment", "11-12"), "ends at hour 12"),
+        (("--segment", ","), "--segment is empty"),
+        (("--model", "gpt-9"), "neither a profile file nor bundled"),
+        (("--model", "bert,bert.yaml"), "neither a profile file nor bundled"),
+        (("--trace", "nowhere"), "neither a file nor bundled"),
+        (("--seeds", 0), "--seeds is 0"),
+        (("--cores", -1), "--cores is -1"),
+        (("--sequence-tokens", 0), "--sequence-tokens is 0"),
+        (("--spot-price", "nan"), "--spot-price is nan"),
+        (("--ondemand-price", 0), "--ondemand-price is 0"),
+    ],
+)
+def test_bad_input_is_one_sentence(options: tuple[object, ...], says: str) -> None:
+    result = run(*options)
+    assert isinstance(result.exception, InputError)
+    assert says in str(result.exception)
+    assert "\n" not in str(result.exception)
+
+
+def test_unwritable_targets(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("", encoding="utf-8")
+    few = ("--segment", "lasp", "--policies", "ideal")
+    for option in (("--csv", blocked / "x.csv"), ("--plots", blocked / "folder")):
+        result = run(*few, *option)
+        assert isinstance(result.exception, InputError)
+
+
+def test_wrong_choices_exit_with_2() -> None:
+    assert run("--timing", "later").exit_code == 2
+    assert run("--rules", "mine").exit_code == 2
