@@ -5,6 +5,7 @@
     ParcaeError
     ├── InputError            what the user gave cannot work; the message names field, value, remedy
     ├── TrainingFailed        the user's code failed, or its loss is not finite
+    ├── PlannerUnavailable    the planner service did not answer, or not what it should
     └── BoardError
         ├── BoardUnavailable  no endpoint answered within the time allowed
         ├── Indeterminate     a write was sent and its answer lost: it may or may not have happened
@@ -24,6 +25,10 @@ class InputError(ParcaeError):
 
 class TrainingFailed(ParcaeError):
     """The user's code raised, or produced a loss that is not finite. Never retried."""
+
+
+class PlannerUnavailable(ParcaeError):
+    """The planner service did not answer in time, or its answer cannot be read."""
 
 
 class BoardError(ParcaeError):

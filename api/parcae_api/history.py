@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import itertools
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from parcae_api.model import Contract
+
+MOST_INTERVALS = 10_000
+"""The longest history that is taken."""
 
 
 class IntervalCounts(Contract):
     """One planning interval."""
 
-    start_unix_s: float
+    start_unix_s: Annotated[float, Field(allow_inf_nan=False)]
     available: Annotated[int, Field(ge=0)]
     """Instances at its end."""
     added: Annotated[int, Field(ge=0)]
@@ -22,8 +26,19 @@ class IntervalCounts(Contract):
 class History(Contract):
     """``history``: the newest intervals, oldest first."""
 
-    interval_s: Annotated[float, Field(gt=0)]
-    intervals: tuple[IntervalCounts, ...] = ()
+    interval_s: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    intervals: Annotated[tuple[IntervalCounts, ...], Field(max_length=MOST_INTERVALS)] = ()
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        for i, (before, after) in enumerate(itertools.pairwise(self.intervals), start=1):
+            if before.available + after.added - after.removed != after.available:
+                raise ValueError(
+                    f"intervals[{i}] has {after.available} available, but {before.available} "
+                    f"before it with {after.added} added and {after.removed} removed make "
+                    f"{before.available + after.added - after.removed}; correct one of them"
+                )
+        return self
 
     def with_interval(self, newest: IntervalCounts, keep: int) -> History:
         """This history with one more interval, and only the newest ``keep``."""

@@ -36,6 +36,8 @@ class PlanRequest(Contract):
     """How many there were, per interval; None where nothing was recorded."""
     horizon: Annotated[int, Field(ge=1, le=60)] = 12
     """Intervals to look ahead."""
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    """Draws the forecast's sample paths."""
     rollback_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Work that is lost when a stage has no replica left: about half a checkpoint interval."""
     step_seconds: dict[ConfigurationText, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
@@ -61,11 +63,7 @@ class PlanRequest(Contract):
                     f"replicas_left says {max(left)}, but current has "
                     f"{current.configuration.data} replicas; give at most that many"
                 )
-        if self.capacity is not None and self.capacity < self.num_workers:
-            raise ValueError(
-                f"capacity ({self.capacity}) is below num_workers ({self.num_workers}); give at "
-                "least as many"
-            )
+        _check_capacity(self.capacity, self.num_workers)
         return self
 
 
@@ -112,6 +110,31 @@ class PlanAnswer(Contract):
     forecast: ForecastSummary | None = None
     why: str
     """One sentence a user understands."""
+
+
+class ForecastRequest(Contract):
+    """What may come, without a plan."""
+
+    num_workers: Annotated[int, Field(ge=0, le=MOST_WORKERS)]
+    """There now."""
+    capacity: Annotated[int, Field(ge=1, le=MOST_WORKERS)] | None = None
+    """Workers that are asked for; None takes what was seen."""
+    history: History | None = None
+    horizon: Annotated[int, Field(ge=1, le=60)] = 12
+    """Intervals to look ahead."""
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        _check_capacity(self.capacity, self.num_workers)
+        return self
+
+
+def _check_capacity(capacity: int | None, num_workers: int) -> None:
+    if capacity is not None and capacity < num_workers:
+        raise ValueError(
+            f"capacity ({capacity}) is below num_workers ({num_workers}); give at least as many"
+        )
 
 
 class Planner(Protocol):

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from parcae_api.errors import InputError, ParcaeError
 from parcae_api.job import Reduction
-from parcae_cli import forecast, simulate, trace
+from parcae_cli import forecast, planner, simulate, trace
 from parcae_cli.local.options import LocalOptions, PlannerKind, check
 
 app = typer.Typer(
@@ -23,6 +23,8 @@ app = typer.Typer(
 app.add_typer(trace.app, name="trace", help="Recordings of spot instances.")
 app.add_typer(forecast.app, name="forecast", help="What may come: forecasts, drawn and judged.")
 app.command()(simulate.simulate)
+app.add_typer(planner.app, name="planner", help="The planner as a service.")
+app.command()(planner.plan)
 
 
 @app.command()
@@ -49,9 +51,11 @@ def local(
         Optional[Reduction],  # noqa: UP045
         typer.Option(help="Instead of the manifest's."),
     ] = None,
-    planner: Annotated[
+    kind: Annotated[
         PlannerKind,
-        typer.Option(help="Plan by forecast (liveput), or by what is there (reactive)."),
+        typer.Option(
+            "--planner", help="Plan by forecast (liveput), or by what is there (reactive)."
+        ),
     ] = PlannerKind.LIVEPUT,
 ) -> None:
     """Run a job on this machine, through a recording of spot instances."""
@@ -65,7 +69,7 @@ def local(
         unnoticed=unnoticed,
         seed=seed,
         reduction=reduction,
-        planner=planner,
+        planner=kind,
     )
     plan = check(options)
     # Loads much, and a mistake in the options is told sooner.

@@ -21,6 +21,7 @@ from parcae_api.job import JobStatus, ParcaeJob
 from parcae_api.model import Contract
 from parcae_api.plan import Plan
 from parcae_api.planning import Planner
+from parcae_api.profile import Profile
 from parcae_api.progress import Progress
 from parcae_operator.actions import Complete, CreatePods, Fail, PublishPlan, SetStatus
 from parcae_operator.availability import Availability
@@ -109,6 +110,12 @@ class JobLoop:
         """The board as last seen."""
         return self._view.state()
 
+    @property
+    def profile(self) -> Profile | None:
+        """The model's, with the costs of changes that were measured."""
+        profile = self._view.state().profile
+        return self._learnt.corrected(profile) if profile else None
+
     def run(self) -> End | None:
         """Run until the job has ended; None when stopped before.
 
@@ -159,7 +166,7 @@ class JobLoop:
             pods=self._cluster.pods(),
             agents=state.agents,
             plan=state.plan,
-            profile=self._learnt.corrected(state.profile) if state.profile else None,
+            profile=self.profile,
             progress=state.progress,
             failures=state.failures,
             finish=self._finish,

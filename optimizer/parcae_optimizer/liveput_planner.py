@@ -11,7 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from parcae_api.history import History
-from parcae_api.planning import Alternative, ForecastSummary, PlanAnswer, PlanRequest
+from parcae_api.planning import (
+    Alternative,
+    ForecastRequest,
+    ForecastSummary,
+    PlanAnswer,
+    PlanRequest,
+)
 from parcae_optimizer.layouts import KEEP_WITHIN, why_none, workers_text
 from parcae_optimizer.lottery import Floats
 from parcae_optimizer.measured import MeasuredRules
@@ -52,7 +58,7 @@ class LiveputPlanner:
             rules = rules.as_measured(request.step_seconds, request.profile.global_batch_samples)
         if not rules.grids(request.num_workers):
             return PlanAnswer(
-                layout=None, why=why_none(request), forecast=_summary(request, forecast)
+                layout=None, why=why_none(request), forecast=summary_of(request, forecast)
             )
         programme = Programme(
             rules=rules,
@@ -101,7 +107,7 @@ class LiveputPlanner:
         return known
 
 
-def forecast_of(request: PlanRequest, predictor: Predictor) -> Forecast:
+def forecast_of(request: PlanRequest | ForecastRequest, predictor: Predictor) -> Forecast:
     """What the predictor expects of the instances."""
     return predictor.forecast(
         Question(
@@ -109,6 +115,7 @@ def forecast_of(request: PlanRequest, predictor: Predictor) -> Forecast:
             now=request.num_workers,
             capacity=_capacity(request),
             horizon=request.horizon,
+            seed=request.seed,
         )
     )
 
@@ -127,14 +134,13 @@ def _series(history: History | None) -> Series:
     )
 
 
-def _interval_s(request: PlanRequest) -> float:
+def _interval_s(request: PlanRequest | ForecastRequest) -> float:
     return request.history.interval_s if request.history else INTERVAL_S
 
 
-def _capacity(request: PlanRequest) -> int:
-    seen = (
-        max((i.available for i in request.history.intervals), default=0) if request.history else 0
-    )
+def _capacity(request: PlanRequest | ForecastRequest) -> int:
+    intervals = request.history.intervals if request.history else ()
+    seen = max((i.available for i in intervals), default=0)
     return request.capacity or max(request.num_workers, seen, 1)
 
 
@@ -174,7 +180,9 @@ def _answer(
 ) -> PlanAnswer:
     ranking = [c for c in decision.ranking if c.grid != NOTHING]
     if not ranking:
-        return PlanAnswer(layout=None, why=why_none(request), forecast=_summary(request, forecast))
+        return PlanAnswer(
+            layout=None, why=why_none(request), forecast=summary_of(request, forecast)
+        )
     chosen = _settle(request, rules, ranking)
     others = [c for c in ranking if c.grid != chosen.grid]
     return PlanAnswer(
@@ -192,7 +200,7 @@ def _answer(
             )
             for choice in ranking[:MOST_ALTERNATIVES]
         ),
-        forecast=_summary(request, forecast),
+        forecast=summary_of(request, forecast),
         why=_why(request, rules, forecast, decision, chosen, others),
     )
 
@@ -208,7 +216,8 @@ def _settle(request: PlanRequest, rules: MeasuredRules, ranking: list[Choice]) -
     return best
 
 
-def _summary(request: PlanRequest, forecast: Forecast) -> ForecastSummary:
+def summary_of(request: PlanRequest | ForecastRequest, forecast: Forecast) -> ForecastSummary:
+    """What people and metrics want of a forecast."""
     low, high = (forecast.quantile(q) for q in _QUANTILES)
     return ForecastSummary(
         model=forecast.model,

@@ -17,6 +17,7 @@ from parcae_api.etcd_lease import Lease
 from parcae_api.events import AnyEvent
 from parcae_api.membership import AgentState, Holding, Membership, Notice, WorkerInfo
 from parcae_api.plan import Plan
+from parcae_api.planning import Planner
 from parcae_api.progress import Progress
 from parcae_operator.actions import Complete, Fail
 from parcae_operator.loop import JobLoop
@@ -127,11 +128,20 @@ class Site:
             client.close()
         self._client.close()
 
-    def start(self) -> RunningLoop:
+    def start(
+        self, planner: Planner | None = None, *, interval_s: float | None = None
+    ) -> RunningLoop:
         """Start a controller's loop with a client of its own."""
         client = EtcdClient([self.endpoint], timeout_s=1.0, patience_s=2.0)
         board = JobBoard(client, "test", self._name)
-        loop = JobLoop(self.job, board, self.cluster, ReactivePlanner(), report=self.events.append)
+        loop = JobLoop(
+            self.job,
+            board,
+            self.cluster,
+            planner or ReactivePlanner(),
+            report=self.events.append,
+            interval_s=interval_s,
+        )
         running = RunningLoop(loop)
         self._loops.append((running, client))
         return running

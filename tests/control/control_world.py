@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from parcae_api.events import Failed
+from parcae_api.history import History
 from parcae_api.job import (
     ConditionType,
     Entrypoint,
@@ -150,6 +151,8 @@ class World:
     """The newest step of which every layer was written."""
     rollbacks: list[int] = field(default_factory=list)
     """Revisions that went back to a checkpoint."""
+    history: History | None = None
+    interval_ended: bool = False
     _broken_since: float | None = None
     _written: dict[int, set[int]] = field(default_factory=dict)
 
@@ -362,6 +365,8 @@ class World:
             failures=self.failures,
             finish=self.finish,
             broken_since_unix_s=self._broken_since,
+            history=self.history,
+            interval_ended=self.interval_ended,
         )
 
     def decide(self) -> list[Action]:

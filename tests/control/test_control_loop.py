@@ -15,6 +15,7 @@ from parcae_api.board import JobBoard
 from parcae_api.board_keys import KeyKind
 from parcae_api.board_snapshot import BoardChange
 from parcae_api.events import Failed, InstanceJoined, NoticeGiven, Planned
+from parcae_api.history import History
 from parcae_api.job import ConditionType
 from parcae_api.membership import Holding
 from parcae_api.plan import Plan, PlanReason, Rendezvous
@@ -22,7 +23,9 @@ from parcae_api.progress import Progress
 from parcae_cli.etcd_server import EtcdServer
 from parcae_operator.actions import Complete, Fail
 from parcae_operator.loop import JobLoop
+from parcae_optimizer.liveput_planner import LiveputPlanner
 from parcae_optimizer.reactive import ReactivePlanner
+from parcae_predictor import predictor_of
 
 pytestmark = pytest.mark.processes
 
@@ -54,6 +57,36 @@ def test_plans_follow_what_happens(site: Site) -> None:
     joined = [e.incarnation for e in site.events if isinstance(e, InstanceJoined)]
     assert sorted(joined) == ["a", "b", "c"]
     assert [e.incarnation for e in site.events if isinstance(e, NoticeGiven)] == ["a"]
+
+
+def test_plans_by_forecast_say_what_they_expect_and_the_history_survives(site: Site) -> None:
+    running = site.start(LiveputPlanner(predictor_of("hazard")), interval_s=0.2)
+    wait_until(lambda: site.cluster.asked_for == 4, "pods are asked for")
+    site.ready("a", "b")
+    site.await_plan(1)
+    site.form()
+    wait_until(
+        lambda: len((site.board.history() or History(interval_s=1)).intervals) > 2,
+        "intervals are on the board",
+    )
+    running.stop()
+    (event,) = (e for e in site.events if isinstance(e, Planned))
+    assert event.forecast is not None
+    assert event.forecast.model == "hazard"
+    assert event.liveput_samples_per_second is not None
+    assert event.runner_up
+    before = site.board.history()
+    assert before is not None
+    assert before.intervals[-1].available == 2
+    site.start(interval_s=0.2)
+    wait_until(
+        lambda: len((site.board.history() or before).intervals) > len(before.intervals) + 2,
+        "another operator goes on counting",
+    )
+    after = site.board.history()
+    assert after is not None
+    assert after.intervals[: len(before.intervals)] == before.intervals
+    assert sum(i.added for i in after.intervals) == 2
 
 
 def test_a_loss_is_answered_in_a_moment(site: Site) -> None:

@@ -12,6 +12,7 @@ from rich.progress import Progress
 
 from parcae_agent.ledger import Ledger, read_ledger
 from parcae_api.errors import InputError, ParcaeError
+from parcae_api.profile import Profile
 from parcae_cli.local.interrupts import Interrupts
 from parcae_cli.local.logs import log_to
 from parcae_cli.local.options import LocalOptions, LocalRunPlan, check
@@ -78,7 +79,7 @@ class _Command:
         digests = self._finalize(question, ending)
         # Written before the check, which takes its time and may be interrupted; and after it.
         summary = self._summary(run.recorder, ledger, ending, digests, None)
-        self._write(run.recorder, ledger, summary)
+        self._write(run.recorder, ledger, summary, ending)
         verification = self._verify(question, ending, digests)
         if verification is not None:
             summary = self._summary(run.recorder, ledger, ending, digests, verification)
@@ -133,7 +134,9 @@ class _Command:
             verification=verification,
         )
 
-    def _write(self, recorder: Recorder, ledger: Ledger, summary: dict[str, Any]) -> None:
+    def _write(
+        self, recorder: Recorder, ledger: Ledger, summary: dict[str, Any], ending: Ending
+    ) -> None:
         batch = ledger.samples_committed // max(1, len(ledger.steps))
         started = recorder.started_unix_s
         _write_all(
@@ -149,6 +152,7 @@ class _Command:
                     batch=batch,
                     speedup=self.plan.speedup if self.plan.trace else None,
                 ),
+                **_profile_file(ending.profile),
             },
         )
 
@@ -169,6 +173,17 @@ class _Command:
         if verification is not None and exact and not verification.bit_identical:
             return EXIT_FAILED
         return EXIT_OK
+
+
+def _profile_file(profile: Profile | None) -> dict[str, Callable[[Path], None]]:
+    """What `parcae plan` and `parcae simulate` take."""
+    if profile is None:
+        return {}
+
+    def write(path: Path) -> None:
+        path.write_text(profile.model_dump_json(indent=1) + "\n")
+
+    return {"profile.json": write}
 
 
 def _ledger(out: Path) -> Ledger:

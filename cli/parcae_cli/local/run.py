@@ -20,6 +20,7 @@ from parcae_api.events import AnyEvent, InstanceLost
 from parcae_api.job import ConditionType
 from parcae_api.membership import AgentState
 from parcae_api.planning import Planner
+from parcae_api.profile import Profile
 from parcae_cli.etcd_server import EtcdServer
 from parcae_cli.local.agents import AgentLauncher, warm_up
 from parcae_cli.local.cloud import FakeCloud, script
@@ -53,6 +54,8 @@ class Ending:
     interrupted: bool = False
     trouble: Exception | None = None
     """The controller or the fake cloud could not go on. The records are written all the same."""
+    profile: Profile | None = None
+    """Of the model, with the costs of changes that were measured; None before it was loaded."""
 
 
 class LocalRun:
@@ -165,6 +168,7 @@ class _Drive:
             complete=self._end if isinstance(self._end, Complete) else None,
             interrupted=self._run.interrupts.count > 0,
             trouble=disk_error or self._error or self._cloud.error,
+            profile=self._loop.profile,
         )
 
     def _disk_error(self) -> ParcaeError | None:

@@ -1,0 +1,129 @@
+"""The planner over HTTP: ``/v1/plan``, ``/v1/forecast``, ``/healthz``, ``/metrics``.
+
+Stateless: all it knows comes with the request; what it keeps only saves time. The same request
+gets the same answer. Requests are bounded by their contracts, and planned one after the other.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram
+from prometheus_client.exposition import generate_latest
+
+from parcae_api.errors import InputError
+from parcae_api.planning import (
+    ForecastRequest,
+    ForecastSummary,
+    PlanAnswer,
+    Planner,
+    PlanRequest,
+)
+from parcae_optimizer.liveput_planner import LiveputPlanner, forecast_of, summary_of
+from parcae_predictor import Predictor
+
+MOST_BODY_BYTES = 4_000_000
+_SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+
+
+def make_app(predictor: Predictor, planner: Planner | None = None) -> FastAPI:
+    """The service.
+
+    Args:
+        predictor: Forecasts.
+        planner: Plans; the liveput planner on the same predictor if none is given.
+    """
+    app = FastAPI(
+        title="Parcae planner",
+        description="Which layout trains the most samples under forecast preemptions.",
+        version="1",
+        docs_url="/docs",
+        redoc_url=None,
+    )
+    plans = planner or LiveputPlanner(predictor)
+    meter, one_at_a_time = _Meter(), threading.Lock()
+
+    @app.post("/v1/plan", responses=_REFUSED)
+    def plan(request: PlanRequest) -> PlanAnswer:
+        """The layout to run now, what it is expected to train, and why."""
+        with one_at_a_time, meter.time("plan"):
+            return plans.plan(request)
+
+    @app.post("/v1/forecast", responses=_REFUSED)
+    def forecast(request: ForecastRequest) -> ForecastSummary:
+        """How many instances may be there, per coming interval."""
+        with one_at_a_time, meter.time("forecast"):
+            return summary_of(request, forecast_of(request, predictor))
+
+    @app.get("/healthz")
+    def healthz() -> dict[str, str]:
+        """Whether the service can answer."""
+        return {"status": "ok"}
+
+    @app.get("/metrics", response_class=Response)
+    def metrics() -> Response:
+        """For Prometheus."""
+        return Response(meter.text(), media_type=CONTENT_TYPE_LATEST)
+
+    @app.middleware("http")
+    async def refuse_huge_bodies(request: Request, call_next: Any) -> Response:
+        length = request.headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > MOST_BODY_BYTES:
+            return _refusal(
+                413, ["body"], f"the body has {length} bytes; send at most {MOST_BODY_BYTES}"
+            )
+        answer: Response = await call_next(request)
+        return answer
+
+    @app.exception_handler(InputError)
+    async def refuse(request: Request, error: InputError) -> Response:
+        return _refusal(422, ["body"], str(error))
+
+    return app
+
+
+_REFUSED: dict[int | str, dict[str, Any]] = {413: {"description": "The body is too large."}}
+
+
+def _refusal(status: int, where: list[str], why: str) -> Response:
+    return JSONResponse({"detail": [{"loc": where, "msg": why, "type": "input"}]}, status)
+
+
+class _Meter:
+    """The service's own metrics."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._seconds = Histogram(
+            "parcae_planner_seconds",
+            "Time to answer, without waiting for others.",
+            ["kind"],
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._errors = Counter(
+            "parcae_planner_errors", "Requests that failed.", ["kind"], registry=self._registry
+        )
+
+    def time(self, kind: str) -> _Timed:
+        return _Timed(self._seconds.labels(kind), self._errors.labels(kind))
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
+
+
+class _Timed:
+    def __init__(self, seconds: Histogram, errors: Counter) -> None:
+        self._observe, self._errors = seconds, errors
+
+    def __enter__(self) -> None:
+        self._started = time.perf_counter()
+
+    def __exit__(self, exc_type: object, exc: object, traceback: object) -> None:
+        self._observe.observe(time.perf_counter() - self._started)
+        if exc_type is not None:
+            self._errors.inc()
