@@ -25,7 +25,7 @@ from parcae_optimizer.rules import Floats, Grid
 Ints = NDArray[np.int64]
 MOST_EXACT = 6
 """Victims up to which hand-outs are counted; the number of paths grows with their factorial."""
-NUM_DRAWS = 100
+NUM_DRAWS = 60
 """Seeded lotteries for each number of victims beyond that."""
 
 

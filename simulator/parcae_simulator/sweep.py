@@ -6,6 +6,7 @@ import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from parcae_simulator.models import Model
@@ -16,6 +17,8 @@ from parcae_simulator.simulate import Bench, Options
 _MOST_BENCHES = 4
 FEW_CELLS = 2
 """Up to so many are not worth starting processes for."""
+JOBS_PER_CORE = 2
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -54,17 +57,50 @@ def sweep(
         return
     # Fresh processes: a fork would copy whatever threads the caller has, half way through.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(cores, mp_context=context) as pool:
+    with _one_thread_each(), ProcessPoolExecutor(cores, mp_context=context) as pool:
         jobs = {
-            pool.submit(run_cell, model, scenario, options): place
-            for place, (model, scenario) in enumerate(pairs)
+            pool.submit(_run_cells, [pairs[place] for place in places], options): places
+            for places in _shared_out(len(models), len(scenarios), cores)
         }
         try:
             for job in as_completed(jobs):
-                yield jobs[job], job.result()
+                yield from zip(jobs[job], job.result(), strict=True)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """New processes compute with one thread: those of several would wait for each other."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _shared_out(num_models: int, num_scenarios: int, cores: int) -> list[range]:
+    """Places by job: as many cells of one model together as leaves enough jobs for all cores.
+
+    A process works out a model's costs once for all cells of a job.
+    """
+    cells = num_models * num_scenarios
+    size = min(num_scenarios, max(1, cells // (JOBS_PER_CORE * cores)))
+    return [
+        range(start, min(start + size, (model + 1) * num_scenarios))
+        for model in range(num_models)
+        for start in range(model * num_scenarios, (model + 1) * num_scenarios, size)
+    ]
+
+
+def _run_cells(pairs: Sequence[tuple[Model, Scenario]], options: Options) -> list[Cell]:
+    return [run_cell(model, scenario, options) for model, scenario in pairs]
 
 
 def run_cell(model: Model, scenario: Scenario, options: Options) -> Cell:

@@ -17,7 +17,6 @@ from parcae_simulator.baselines.common import (
     Notices,
     Setting,
     Store,
-    best_depth,
     replay_baseline,
 )
 from parcae_simulator.baselines.oobleck import Oobleck, OobleckJoins
@@ -228,5 +227,5 @@ def test_torchft_trains_on_with_the_groups_that_live() -> None:
 
 def test_fixed_depths_fit_the_scenario() -> None:
     at = setting("gpt-6.7b", "lasp", Notices.NOTICED, Store.SERIAL)
-    assert best_depth(at) == 13
-    assert small(Torchrun, 6).note() == f"depth {best_depth(Setting(small_profile(), still(6)))}"
+    assert at.fixed_depth == 13
+    assert small(Torchrun, 6).note() == f"depth {Setting(small_profile(), still(6)).fixed_depth}"

@@ -111,11 +111,40 @@ class Setting:
         The time between events is that of the replayed stretch, which a real system would have
         to guess: it favours the baseline. Infinite where nothing happens.
         """
-        speed = self.speed(grid)
-        step_s = self.profile.global_batch_samples / speed if speed else 0.0
-        between_s = self.scenario.mean_seconds_between_events
-        best_s = math.sqrt(2 * self.save_s(grid.pipeline) * between_s)
-        return max(LEAST_STEPS_BETWEEN_SAVES * step_s, best_s)
+        if (known := self._save_every_s.get(grid)) is None:
+            speed = self.speed(grid)
+            step_s = self.profile.global_batch_samples / speed if speed else 0.0
+            best_s = math.sqrt(2 * self.save_s(grid.pipeline) * self._between_events_s)
+            known = max(LEAST_STEPS_BETWEEN_SAVES * step_s, best_s)
+            self._save_every_s[grid] = known
+        return known
+
+    @cached_property
+    def fixed_depth(self) -> int:
+        """The one depth that trains the most over the scenario at its best widths.
+
+        It knows the counts to come: this favours the baseline.
+        """
+        depths = sorted({grid.pipeline for grid in self.profile.measured})
+
+        def total(stages: int) -> float:
+            grids = (self.best_width(stages, count) for count in self.scenario.counts)
+            return sum(self.speed(grid) for grid in grids)
+
+        return max(depths, key=total)
+
+    def best_width(self, stages: int, instances: int) -> Grid:
+        """The fastest number of pipelines of a fixed depth; NOTHING where not one fits."""
+        widths = (Grid(d, stages) for d in range(1, instances // stages + 1))
+        return max(widths, key=self.speed, default=NOTHING)
+
+    @cached_property
+    def _save_every_s(self) -> dict[Grid, float]:
+        return {}
+
+    @cached_property
+    def _between_events_s(self) -> float:
+        return self.scenario.mean_seconds_between_events
 
 
 class Event(NamedTuple):
@@ -243,26 +272,6 @@ class Saving:
         self._since_s += seconds * (self.efficiency(grid) if every_s is None else 1.0)
         if not math.isinf(period_s):
             self._since_s %= period_s
-
-
-def best_width(setting: Setting, stages: int, instances: int) -> Grid:
-    """The fastest number of pipelines of a fixed depth; NOTHING where not one fits."""
-    widths = (Grid(d, stages) for d in range(1, instances // stages + 1))
-    return max(widths, key=setting.speed, default=NOTHING)
-
-
-def best_depth(setting: Setting) -> int:
-    """The one depth that trains the most over the scenario at its best widths.
-
-    It knows the counts to come: this favours the baseline.
-    """
-    depths = sorted({grid.pipeline for grid in setting.profile.measured})
-
-    def total(stages: int) -> float:
-        grids = (best_width(setting, stages, count) for count in setting.scenario.counts)
-        return sum(setting.speed(grid) for grid in grids)
-
-    return max(depths, key=total)
 
 
 def replay_baseline(

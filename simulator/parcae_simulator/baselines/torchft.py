@@ -16,8 +16,6 @@ from parcae_simulator.baselines.common import (
     Reaction,
     Saving,
     Setting,
-    best_depth,
-    best_width,
 )
 from parcae_simulator.profiles import Kind
 
@@ -34,7 +32,7 @@ class Torchft(Baseline):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self._saving = Saving(setting)
-        self.depth = best_depth(setting)
+        self.depth = setting.fixed_depth
         self._ready = 0
         """Groups that train; the others of the grid are forming."""
         self._forming_s = 0.0
@@ -45,7 +43,7 @@ class Torchft(Baseline):
         hits = event.hits(self.grid.workers)
         hit_groups = {cell // self.depth for cell in hits}
         alive = sum(group not in hit_groups for group in range(self._ready))
-        target = best_width(self.setting, self.depth, event.now)
+        target = self.setting.best_width(self.depth, event.now)
         if target == NOTHING:
             lost = self._saving.since(self.grid) if hits else 0.0
             self.grid, self._ready, self._forming_s = NOTHING, 0, 0.0

@@ -14,8 +14,6 @@ from parcae_simulator.baselines.common import (
     Reaction,
     Saving,
     Setting,
-    best_depth,
-    best_width,
 )
 from parcae_simulator.profiles import Kind
 
@@ -31,14 +29,14 @@ class Torchrun(Baseline):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self._saving = Saving(setting)
-        self.depth = best_depth(setting)
+        self.depth = setting.fixed_depth
 
     def react(self, event: Event) -> Reaction:
         """Restart at every event, also one that only touches spares."""
         if not (event.added or event.removed or event.is_first):
             return Reaction()
         lost = self._saving.since(self.grid)
-        self.grid = best_width(self.setting, self.depth, event.now)
+        self.grid = self.setting.best_width(self.depth, event.now)
         if self.grid == NOTHING:
             return Reaction(0.0, lost)
         pause_s = self.setting.restart_s(self.grid, Kind.ADD) + MEETING_S
