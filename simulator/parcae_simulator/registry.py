@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from parcae_api.errors import InputError
 from parcae_optimizer.rules import Rules
 from parcae_optimizer.tables import CostTables
+from parcae_predictor import HazardPredictor
+from parcae_predictor.prior import load_prior
 from parcae_simulator.baselines.bamboo import Bamboo
 from parcae_simulator.baselines.common import Baseline
 from parcae_simulator.baselines.oobleck import Oobleck, OobleckJoins
@@ -56,7 +58,9 @@ def _nochange(desk: Desk) -> Policy:
 
 
 def _parcae(desk: Desk) -> Policy:
-    return Ours(desk.rules, desk.tables, desk.scenario.interval_s)
+    # The forecaster's prior comes from recordings: not from the one that is replayed.
+    predictor = HazardPredictor(load_prior(desk.scenario.akin))
+    return Ours(desk.rules, desk.tables, desk.scenario.interval_s, predictor)
 
 
 PLANNED: dict[str, PolicyFactory] = {

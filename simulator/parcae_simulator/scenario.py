@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from parcae_api.errors import InputError
+from parcae_predictor.evaluate import kin_of
 from parcae_traces import Series, Trace, parse_segment, series_of
 from parcae_traces.segments import HOUR_S
 
@@ -24,6 +25,8 @@ class Scenario:
     stop: int
     capacity: int
     """How many instances were asked for."""
+    akin: frozenset[str] = frozenset()
+    """Bundled recordings that this one is, or is a part of: no forecaster may have learnt them."""
 
     @property
     def before(self) -> int:
@@ -61,8 +64,9 @@ def scenario_of(trace: Trace, segment: str | None = None) -> Scenario:
         InputError: the segment is unknown or reaches beyond the recording.
     """
     series = series_of(trace)
+    akin = kin_of(trace)
     if segment is None:
-        return Scenario(trace.name, WHOLE, series, 0, len(series), trace.capacity)
+        return Scenario(trace.name, WHOLE, series, 0, len(series), trace.capacity, akin)
     part = parse_segment(segment)
     if part.end_s > trace.duration_s:
         raise InputError(
@@ -71,4 +75,4 @@ def scenario_of(trace: Trace, segment: str | None = None) -> Scenario:
         )
     first = math.floor(part.start_s / series.interval_s)
     stop = math.ceil(part.end_s / series.interval_s)
-    return Scenario(trace.name, part.name, series, first, stop, trace.capacity)
+    return Scenario(trace.name, part.name, series, first, stop, trace.capacity, akin)

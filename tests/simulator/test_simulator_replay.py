@@ -22,6 +22,7 @@ from parcae_simulator.published_planner import PublishedPlanner
 from parcae_simulator.reactive import replay_reactive
 from parcae_simulator.scenario import Scenario, scenario_of
 from parcae_simulator.simulate import Bench, Options
+from parcae_simulator.sweep import sweep
 from parcae_traces import Series, find_trace
 
 PUBLISHED = {
@@ -77,6 +78,12 @@ def test_known_and_published_to_a_thousandth_percent(model: str, segment: str) -
     known, published = planned_bench(model).outcomes(scenario(segment))
     assert known.samples == pytest.approx(PUBLISHED[model, segment][2], rel=2e-5)
     assert published.samples == pytest.approx(PUBLISHED[model, segment][3], rel=2e-5)
+
+
+def test_forecasters_have_not_learnt_what_is_replayed() -> None:
+    assert scenario("hadp").akin == {"p3"}
+    assert scenario_of(find_trace("p3-dense-8")).akin == {"p3"}
+    assert scenario_of(find_trace("g4dn")).akin == {"g4dn"}
 
 
 def test_history_before_a_segment_is_seen_and_its_first_event_counts() -> None:
@@ -239,3 +246,23 @@ def test_nobody_at_all(knows: bool) -> None:
     )
     assert found.samples == 0
     assert found.layouts == (NOTHING, NOTHING)
+
+
+def test_processes_give_the_same_in_the_same_order() -> None:
+    models = [find_model("vgg19"), find_model("bert")]
+    stretches = [scenario("lasp"), scenario("ladp")]
+    options = Options(policies=("ideal", "reactive"))
+    inline = dict(sweep(models, stretches, options, cores=1))
+    spread = dict(sweep(models, stretches, options, cores=2))
+    assert sorted(spread) == [0, 1, 2, 3]
+    for place, cell in inline.items():
+        assert spread[place].model == cell.model
+        assert spread[place].scenario == cell.scenario
+        assert spread[place].ideal.samples == cell.ideal.samples
+
+
+def test_an_error_in_a_process_reaches_the_caller() -> None:
+    models = [find_model("vgg19"), find_model("bert")]
+    options = Options(policies=("ideal", "magic"))
+    with pytest.raises(KeyError, match="magic"):
+        dict(sweep(models, [scenario("lasp"), scenario("ladp")], options, cores=2))
