@@ -17,16 +17,16 @@ class IntervalCounts(Contract):
     """One planning interval."""
 
     start_unix_s: Annotated[float, Field(allow_inf_nan=False)]
-    available: Annotated[int, Field(ge=0)]
+    available: Annotated[int, Field(ge=0, le=1_000_000)]
     """Instances at its end."""
-    added: Annotated[int, Field(ge=0)]
-    removed: Annotated[int, Field(ge=0)]
+    added: Annotated[int, Field(ge=0, le=1_000_000)]
+    removed: Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class History(Contract):
     """``history``: the newest intervals, oldest first."""
 
-    interval_s: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    interval_s: Annotated[float, Field(ge=1e-3, le=1e6)]
     intervals: Annotated[tuple[IntervalCounts, ...], Field(max_length=MOST_INTERVALS)] = ()
 
     @model_validator(mode="after")

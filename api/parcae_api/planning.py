@@ -38,13 +38,11 @@ class PlanRequest(Contract):
     """Intervals to look ahead."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     """Draws the forecast's sample paths."""
-    rollback_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    rollback_seconds: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
     """Work that is lost when a stage has no replica left: about half a checkpoint interval."""
-    step_seconds: dict[ConfigurationText, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
+    step_seconds: dict[ConfigurationText, Annotated[float, Field(ge=1e-9, le=1e9)]] = {}
     """Measured steps by configuration, such as 2x3: they correct the predicted ones."""
-    samples_per_second: dict[
-        ConfigurationText, Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    ] = {}
+    samples_per_second: dict[ConfigurationText, Annotated[float, Field(ge=0, le=1e12)]] = {}
     """A table of speeds instead of predictions; configurations that it lacks are not considered."""
 
     @model_validator(mode="after")

@@ -24,15 +24,12 @@ class PlannerClient:
 
     def __init__(self, url: str, *, timeout_s: float = _TIMEOUT_S) -> None:
         """``url`` is the service's root, such as http://parcae-planner:8080."""
-        try:
-            self._client = httpx.Client(
-                base_url=url,
-                timeout=timeout_s,
-                transport=httpx.HTTPTransport(retries=_RETRIES),  # of connecting only
-            )
-        except (httpx.InvalidURL, ValueError) as error:
-            raise InputError(f"planner URL {url!r}: {error}; give http://host:port") from error
         self._url = url
+        self._client = httpx.Client(
+            base_url=_checked(url),
+            timeout=timeout_s,
+            transport=httpx.HTTPTransport(retries=_RETRIES),  # of connecting only
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -84,6 +81,16 @@ class PlannerClient:
             raise PlannerUnavailable(
                 f"planner {self._url}: its answer is no {kind.__name__}; is it of our version?"
             ) from error
+
+
+def _checked(url: str) -> httpx.URL:
+    try:
+        parsed = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError) as error:
+        raise InputError(f"planner URL {url!r}: {error}; give http://host:port") from error
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise InputError(f"planner URL {url!r}: is none; give http://host:port")
+    return parsed
 
 
 def _reason(answer: httpx.Response) -> str:

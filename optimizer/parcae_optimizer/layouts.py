@@ -18,6 +18,9 @@ KEEP_WITHIN = 0.08
 """A layout stays when it is predicted within this share of the best: measured times scatter by
 more, and a move costs a pause."""
 
+_SHORTEST_STEP_S = 1e-9
+"""Of a model that costs nothing, as a profile may say."""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -35,18 +38,18 @@ class Candidate:
 
 def candidates(request: PlanRequest) -> list[Candidate]:
     """Every feasible configuration with its best partition."""
-    seconds = layer_seconds(request.profile)
+    profile, seconds = request.profile, layer_seconds(request.profile)
     layouts = list(_feasible(request, seconds))
     if request.samples_per_second:
         table = request.samples_per_second
         named = ((layout, str(layout.configuration)) for layout in layouts)
         return [Candidate(layout, table[name]) for layout, name in named if name in table]
     predicted = {
-        str(layout.configuration): step_seconds(layout, request.profile, seconds)
+        str(layout.configuration): max(_SHORTEST_STEP_S, step_seconds(layout, profile, seconds))
         for layout in layouts
     }
     step = corrected(predicted, request.step_seconds)
-    batch = request.profile.global_batch_samples
+    batch = profile.global_batch_samples
     return [Candidate(layout, batch / step[str(layout.configuration)]) for layout in layouts]
 
 

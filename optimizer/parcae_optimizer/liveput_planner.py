@@ -12,6 +12,7 @@ import numpy as np
 
 from parcae_api.history import History
 from parcae_api.planning import (
+    MOST_WORKERS,
     Alternative,
     ForecastRequest,
     ForecastSummary,
@@ -141,7 +142,7 @@ def _interval_s(request: PlanRequest | ForecastRequest) -> float:
 def _capacity(request: PlanRequest | ForecastRequest) -> int:
     intervals = request.history.intervals if request.history else ()
     seen = max((i.available for i in intervals), default=0)
-    return request.capacity or max(request.num_workers, seen, 1)
+    return request.capacity or min(max(request.num_workers, seen, 1), MOST_WORKERS)
 
 
 def _current(request: PlanRequest, rules: MeasuredRules) -> Grid:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from parcae_optimizer.rules import NOTHING, Floats, Grid, Rules
 from parcae_optimizer.tables import CostTables
@@ -33,6 +33,10 @@ MOST_OUTCOMES = 16
 """Pairs (removed, added) told apart per interval; rarer ones count as their likeliest kin."""
 MOST_GRIDS = 24
 """Layouts looked at per instance count range."""
+MOST_COUNTS = 48
+"""Instance counts told apart; of a wider range the others are taken as the nearest of these."""
+MOST_REMOVED = 32
+"""A change after more victims than these costs as after so many: work stays bounded."""
 _TIE = 1e-9
 _IMPOSSIBLE = -1e30
 
@@ -122,6 +126,17 @@ class Programme:
         return tuple(sorted({*(self.tables.universe[i] for i in worth), self.current, NOTHING}))
 
     @cached_property
+    def _counts(self) -> NDArray[np.int64]:
+        """The instance counts told apart, rising."""
+        wanted = min(MOST_COUNTS, self.most - self.least + 1)
+        return np.unique(np.linspace(self.least, self.most, wanted).round().astype(np.int64))
+
+    def _row(self, instances: ArrayLike) -> NDArray[np.intp]:
+        """Where the nearest count lies among ``_counts``."""
+        edges = (self._counts[:-1] + self._counts[1:]) / 2
+        return np.asarray(np.searchsorted(edges, instances))
+
+    @cached_property
     def _speeds(self) -> Floats:
         return np.array([self.rules.speed(g) for g in self.grids])
 
@@ -129,7 +144,7 @@ class Programme:
     def _most_removed(self) -> int:
         """Rounded up to a power of two, so that tables are asked for in few sizes."""
         most = max((int(o.removed.max()) for o in self.outcomes), default=0)
-        return 1 << max(0, most - 1).bit_length()
+        return min(1 << max(0, most - 1).bit_length(), MOST_REMOVED)
 
     def _losses(self, instances: int) -> Floats:
         """[removed, before, after]: samples that the expected pause costs."""
@@ -176,20 +191,17 @@ class Programme:
 
     @cached_property
     def _forbidden(self) -> Floats:
-        """[count from least, grid]: 0, or minus infinity where it does not fit."""
-        counts = range(self.least, self.most + 1)
-        return np.array([np.where(self._allowed(n), 0.0, _IMPOSSIBLE) for n in counts])
+        """[count, grid]: 0, or minus infinity where it does not fit."""
+        return np.array([np.where(self._allowed(int(n)), 0.0, _IMPOSSIBLE) for n in self._counts])
 
     @cached_property
     def values(self) -> list[Floats]:
-        """V[t]: [count from least, grid] expected samples from interval t on; the last is 0."""
-        later = np.zeros((self.most - self.least + 1, len(self.grids)))
+        """V[t]: [count, grid] expected samples from interval t on; the last is 0."""
+        later = np.zeros((len(self._counts), len(self.grids)))
         table = [later]
         for outcomes in reversed(self.outcomes):
             after = self._after(later)
-            later = np.stack(
-                [self._before(n, outcomes, after) for n in range(self.least, self.most + 1)]
-            )
+            later = np.stack([self._before(int(n), outcomes, after) for n in self._counts])
             table.append(later)
         return table[::-1]
 
@@ -204,16 +216,17 @@ class Programme:
             best: Floats = np.where(self._allowed(instances), expected, _IMPOSSIBLE).max(axis=1)
             return best
         removed, counts = self._ends(instances, outcomes)
-        gain = after[counts - self.least][:, None, :] - self._losses(instances)[removed]
+        gain = after[self._row(counts)][:, None, :] - self._losses(instances)[removed]
         best = outcomes.probability @ gain.max(axis=2)
         return best
 
     def _ends(
         self, instances: int, outcomes: Outcomes
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """[outcomes] each: instances removed, and how many there are in the end."""
+        """[outcomes] each: victims as tables know them, and how many there are in the end."""
         removed = np.minimum(outcomes.removed, instances)
-        return removed, np.clip(instances - removed + outcomes.added, self.least, self.most)
+        counts = np.clip(instances - removed + outcomes.added, self.least, self.most)
+        return np.minimum(removed, self._most_removed), counts
 
     def _expected_ahead(self, instances: int, outcomes: Outcomes, after: Floats) -> Floats:
         """[before, chosen] samples: what was chosen goes on with the replicas that still fit."""
@@ -221,7 +234,7 @@ class Programme:
         ends = zip(*self._ends(instances, outcomes), outcomes.probability, strict=True)
         for removed, n, probability in ends:
             target = self._clamped(int(n))
-            gain = after[n - self.least][target] - self._losses(instances)[removed][:, target]
+            gain = after[self._row(n)][target] - self._losses(instances)[removed][:, target]
             total += probability * gain
         return total
 
@@ -232,8 +245,9 @@ class Programme:
             instances: How many there are now, the event's change counted.
             pauses: [grid] expected (or known) seconds of changing to each of ``grids``.
         """
-        row = min(max(instances, self.least), self.most) - self.least
-        samples = self._after(self.values[0])[row] - self._speeds * pauses
+        later = self.values[0][self._row(instances)]
+        samples = self._speeds * (self.interval_seconds - pauses) + later
+        samples = np.where(self._allowed(instances), samples, _IMPOSSIBLE)
         return self._rank(samples, pauses)
 
     def decide_ahead(self, instances: int, owed_seconds: float = 0.0) -> Decision:
@@ -253,7 +267,7 @@ class Programme:
             pause = costs[removed][target]
             if owed_seconds:
                 pause = np.where(pause > 0, pause + overlaps[target], owed_seconds)
-            gain = after[n - self.least][target] - self._speeds[target] * pause
+            gain = after[self._row(n)][target] - self._speeds[target] * pause
             samples += probability * gain
             pauses += probability * pause
         samples = np.where(self._allowed(instances), samples, _IMPOSSIBLE)

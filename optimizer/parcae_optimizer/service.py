@@ -86,7 +86,10 @@ def make_app(predictor: Predictor, planner: Planner | None = None) -> FastAPI:
     return app
 
 
-_REFUSED: dict[int | str, dict[str, Any]] = {413: {"description": "The body is too large."}}
+_REFUSED: dict[int | str, dict[str, Any]] = {
+    400: {"description": "The body is no JSON."},
+    413: {"description": "The body is too large."},
+}
 
 
 def _refusal(status: int, where: list[str], why: str) -> Response:
