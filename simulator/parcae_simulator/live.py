@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parcae_api.plan import Configuration, Layout
 from parcae_optimizer.measured import DEFAULT_REGROUP_SECONDS, MeasuredRules
@@ -98,18 +99,18 @@ class LiveRules(OfLayouts):
         """The pause, and what waiting for joiners costs, in seconds; see ``OfLayouts``."""
         pause = super().change_table(instances, before, most_removed, after)
         starts = self.speed(before) == 0
-        waiting = [
-            [self._waiting_s(0 if starts else instances - k, grid) for grid in after]
-            for k in range(most_removed + 1)
-        ]
-        return np.asarray(pause + np.array(waiting))
+        survivors = instances - np.arange(most_removed + 1)
+        there = np.zeros_like(survivors) if starts else survivors
+        return np.asarray(pause + self._waiting_s(there, after))
 
-    def _waiting_s(self, survivors: int, after: Grid) -> float:
-        """What is missing while joiners start, in seconds of the new speed."""
-        if after.workers <= survivors or after not in self._start_s:
-            return 0.0
-        meanwhile = self._best_speed(survivors)
-        return self._start_s[after] * max(0.0, 1 - meanwhile / self.speed(after))
+    def _waiting_s(self, there: NDArray[np.int64], after: Sequence[Grid]) -> Floats:
+        """[there, after] what is missing while joiners start, in seconds of the new speed."""
+        cells = np.array([grid.workers for grid in after], dtype=np.int64)
+        start_s = np.array([self._start_s.get(grid, 0.0) for grid in after])
+        speeds = np.array([self.speed(grid) or np.inf for grid in after])
+        meanwhile = np.array([self._best_speed(count) for count in there.tolist()])
+        missing = np.maximum(0.0, 1 - meanwhile[:, None] / speeds)
+        return np.asarray(np.where(cells > there[:, None], start_s * missing, 0.0))
 
     def _best_speed(self, instances: int) -> float:
         if (known := self._fastest.get(instances)) is None:
