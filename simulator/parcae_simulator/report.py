@@ -55,9 +55,9 @@ class Row:
 
 def rows_of(cell: Cell, rules: RuleSet, prices: Prices) -> Iterator[Row]:
     """One row per outcome of a cell."""
-    known = cell.of("known")
     tokens = cell.model.sequence_tokens
     for outcome in cell.outcomes:
+        known = _known(cell, outcome.notices)
         price = prices.on_demand_per_hour if outcome.on_demand else prices.spot_per_hour
         hours = outcome.instance_hours(cell.scenario.interval_s)
         samples = outcome.samples
@@ -83,6 +83,12 @@ def rows_of(cell: Cell, rules: RuleSet, prices: Prices) -> Iterator[Row]:
             cost_per_1000_samples=round(1000 * hours * price / samples, 6) if samples else None,
             note=outcome.note,
         )
+
+
+def _known(cell: Cell, notices: str) -> Outcome | None:
+    """The known future under the same notices, where the rules tell them apart."""
+    found = [outcome for outcome in cell.outcomes if outcome.policy == "known"]
+    return next((k for k in found if k.notices == notices), found[0] if found else None)
 
 
 def _share(outcome: Outcome, whole: Outcome) -> float | None:
