@@ -134,12 +134,12 @@ def simulate(
     if plots is not None:
         _make_folder(plots)
     cells = _run(models, scenarios, options, cores)
-    rows = [row for cell in cells for row in rows_of(cell, options.rules, prices)]
+    rows = [row for cell in cells for row in rows_of(cell, prices)]
     console = Console(highlight=False)
     if len(cells) <= MOST_DETAILED:
         for cell in cells:
             console.print(_heading(cell, options, prices), soft_wrap=True)
-            _print_whole(console, _table(list(rows_of(cell, options.rules, prices))))
+            _print_whole(console, _table(list(rows_of(cell, prices))))
     else:
         console.print(_summary_heading(cells, options), soft_wrap=True)
         _print_whole(console, _summary(rows))

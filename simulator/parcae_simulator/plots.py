@@ -82,7 +82,7 @@ def samples_figure(cell: Cell) -> Figure:
     """Samples so far, and how far each policy has fallen behind the ideal."""
     figure, (above, below) = _figure(
         f"{cell.model.name} on {_scene(cell)}: samples trained",
-        "every policy in its best variant; below, how far it is behind what is possible",
+        f"{cell.rules} rules, each policy in its best variant; below, how far it is behind the ideal",
         rows=(1.3, 1),
     )
     times, unit = _edges(cell.scenario)
@@ -114,7 +114,7 @@ def layouts_figure(cell: Cell) -> Figure:
     shown = best_variants(cell.outcomes)
     figure, (above, below) = _figure(
         f"{cell.model.name} on {_scene(cell)}: layouts",
-        "replicas × stages over time, darker with more workers; red: paused",
+        f"{cell.rules} rules; replicas × stages over time, darker with more workers; red: paused",
         rows=(1, max(1.0, 0.32 * len(shown))),
     )
     times, unit = _edges(cell.scenario)
@@ -150,7 +150,8 @@ def shares_figure(cells: Sequence[Cell]) -> Figure:
     policies = [p for p in COLOURS if p != "ideal" and any(cell.of(p) for cell in cells)]
     figure, (axes,) = _figure(
         f"{cells[0].model.name}: share of what is possible",
-        "full bar: the best variant of a policy; dark line: its worst (notice, store, timing)",
+        f"{cells[0].rules} rules; bar: the best variant of a policy; dark line: its worst (notice, "
+        "store, timing)",
         rows=(1,),
     )
     width = 0.86 / max(1, len(policies))
@@ -233,7 +234,8 @@ def _label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
 
 def _any_ahead(cell: Cell) -> bool:
     """Whether a policy trains more than the ideal, as sets of unequal pipelines may."""
-    return any(outcome.samples > cell.ideal.samples for outcome in cell.outcomes)
+    shown = best_variants(cell.outcomes).values()
+    return any(outcome.samples > cell.ideal.samples for outcome in shown)
 
 
 def spread(values: Sequence[float], gap: float) -> list[float]:

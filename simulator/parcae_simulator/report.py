@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from parcae_api.errors import InputError
-from parcae_simulator.models import RuleSet
 from parcae_simulator.outcome import Outcome
 from parcae_simulator.sweep import Cell
 
@@ -53,7 +52,7 @@ class Row:
     note: str
 
 
-def rows_of(cell: Cell, rules: RuleSet, prices: Prices) -> Iterator[Row]:
+def rows_of(cell: Cell, prices: Prices) -> Iterator[Row]:
     """One row per outcome of a cell."""
     tokens = cell.model.sequence_tokens
     for outcome in cell.outcomes:
@@ -65,7 +64,7 @@ def rows_of(cell: Cell, rules: RuleSet, prices: Prices) -> Iterator[Row]:
             model=cell.model.name,
             trace=cell.scenario.trace,
             segment=cell.scenario.segment,
-            rules=rules.value,
+            rules=cell.rules.value,
             policy=outcome.policy,
             timing=outcome.timing,
             notices=outcome.notices,

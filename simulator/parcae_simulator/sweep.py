@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from parcae_simulator.models import Model
+from parcae_simulator.models import Model, RuleSet
 from parcae_simulator.outcome import Outcome
 from parcae_simulator.scenario import Scenario
 from parcae_simulator.simulate import Bench, Options
@@ -27,6 +27,7 @@ class Cell:
 
     model: Model
     scenario: Scenario
+    rules: RuleSet
     ideal: Outcome
     outcomes: tuple[Outcome, ...]
 
@@ -106,7 +107,8 @@ def _run_cells(pairs: Sequence[tuple[Model, Scenario]], options: Options) -> lis
 def run_cell(model: Model, scenario: Scenario, options: Options) -> Cell:
     """All policies of one cell."""
     bench = _bench(model, options, scenario.capacity)
-    return Cell(model, scenario, bench.ideal(scenario), tuple(bench.outcomes(scenario)))
+    outcomes = tuple(bench.outcomes(scenario))
+    return Cell(model, scenario, options.rules, bench.ideal(scenario), outcomes)
 
 
 _benches: list[Bench] = []
