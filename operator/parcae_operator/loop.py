@@ -65,9 +65,22 @@ class JobLoop:
         *,
         report: EventSink,
         interval_s: float | None = None,
+        share_a_machine: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """``interval_s`` is the planning interval; without one no history is kept."""
+        """Set up.
+
+        Args:
+            job: What to drive.
+            board: Its board.
+            cluster: Where its pods run.
+            planner: Chooses layouts.
+            report: Takes what happens.
+            interval_s: The planning interval; without one no history is kept.
+            share_a_machine: All workers run on one machine. What a configuration's steps take there
+                says nothing of instances of their own: speeds are then predicted from layer times.
+            clock: Unix time in seconds.
+        """
         self._job = job
         self._board = board
         self._cluster = cluster
@@ -84,6 +97,7 @@ class JobLoop:
         self._trouble = ""
         self._progress_revision = 0
         self._interval_s = interval_s
+        self._share_a_machine = share_a_machine
         self._availability: Availability | None = None
         self._learnt = Learnt()
         self._seen_ready: set[str] = set()
@@ -171,7 +185,7 @@ class JobLoop:
             failures=state.failures,
             finish=self._finish,
             broken_since_unix_s=state.broken_since_unix_s,
-            step_seconds=self._learnt.step_seconds,
+            step_seconds={} if self._share_a_machine else self._learnt.step_seconds,
         )
         return self._with_history(seen) if self._interval_s else seen
 

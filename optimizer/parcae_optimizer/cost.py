@@ -19,9 +19,14 @@ _UNMEASURED_BYTES_PER_S = 2e9
 
 def layer_seconds(profile: Profile) -> list[float]:
     """Forward and backward of each layer for one micro-batch, measured or guessed from sizes."""
-    if all(layer.seconds is not None for layer in profile.layers):
+    if is_measured(profile):
         return [layer.seconds or 0.0 for layer in profile.layers]
     return [_guess(layer) for layer in profile.layers]
+
+
+def is_measured(profile: Profile) -> bool:
+    """Whether the time of every layer is known; else speeds only rank layouts."""
+    return all(layer.seconds is not None for layer in profile.layers)
 
 
 def _guess(layer: LayerProfile) -> float:

@@ -10,7 +10,13 @@ from statistics import median
 from parcae_api.plan import Configuration, Layout
 from parcae_api.planning import PlanRequest
 from parcae_api.profile import Profile
-from parcae_optimizer.cost import layer_bytes, layer_seconds, peak_bytes, step_seconds
+from parcae_optimizer.cost import (
+    is_measured,
+    layer_bytes,
+    layer_seconds,
+    peak_bytes,
+    step_seconds,
+)
 from parcae_optimizer.partition import even_split, partitions
 from parcae_optimizer.rules import Grid
 
@@ -118,6 +124,11 @@ def _keep_or_move(
 
     keep = slowest(current.boundaries) <= slowest(best) * (1 + KEEP_WITHIN)
     return current.boundaries if keep else best
+
+
+def has_speeds(request: PlanRequest) -> bool:
+    """Whether predicted speeds are samples per second; before any measurement they only rank."""
+    return bool(request.samples_per_second or request.step_seconds) or is_measured(request.profile)
 
 
 def why_none(request: PlanRequest) -> str:

@@ -19,7 +19,7 @@ from parcae_api.planning import (
     PlanAnswer,
     PlanRequest,
 )
-from parcae_optimizer.layouts import KEEP_WITHIN, why_none, workers_text
+from parcae_optimizer.layouts import KEEP_WITHIN, has_speeds, why_none, workers_text
 from parcae_optimizer.lottery import Floats
 from parcae_optimizer.measured import MeasuredRules
 from parcae_optimizer.programme import Choice, Decision, Programme, outcomes_of
@@ -210,9 +210,12 @@ def _settle(request: PlanRequest, rules: MeasuredRules, ranking: list[Choice]) -
     """The best, or today's layout where that is as good within what measurements scatter by."""
     best = ranking[0]
     current = _current(request, rules)
+    # The programme may always change its mind an interval later: what a wrong choice costs, and
+    # what a wrong measurement blurs, is a share of one interval.
+    blurred = KEEP_WITHIN * rules.speed(best.grid) * _interval_s(request)
     for choice in ranking:
         same = choice.grid == current and rules.layouts[current] == request.current
-        if same and choice.samples >= (1 - KEEP_WITHIN) * best.samples:
+        if same and best.samples - choice.samples <= blurred:
             return choice
     return best
 
@@ -243,15 +246,24 @@ def _why(
     chosen: Choice,
     others: list[Choice],
 ) -> str:
-    per_second = 1.0 / decision.seconds
-    parts = [
-        f"{chosen.grid} on {workers_text(request)}: {rules.speed(chosen.grid):.0f} samples/s, "
-        f"{chosen.samples * per_second:.0f} expected with "
+    parts = [f"{chosen.grid} on {workers_text(request)}"]
+    changes = (
         f"{forecast.removed.sum(axis=1).mean():.1f} losses and "
         f"{forecast.added.sum(axis=1).mean():.1f} joins forecast"
-    ]
-    if others:
-        parts.append(f"next best {others[0].grid} with {others[0].samples * per_second:.0f}")
+    )
+    per_second = 1.0 / decision.seconds
+    if has_speeds(request):
+        parts[0] += (
+            f": {rules.speed(chosen.grid):.0f} samples/s, "
+            f"{chosen.samples * per_second:.0f} expected with {changes}"
+        )
+        if others:
+            value = others[0].samples * per_second
+            parts.append(f"next best {others[0].grid} with {value:.0f}")
+    else:
+        parts[0] += f": by the sizes of the layers, until they are measured, with {changes}"
+        if others:
+            parts.append(f"next best {others[0].grid}")
     if spare := request.num_workers - chosen.grid.workers:
         parts.append(f"{spare} spare")
     return ", ".join(parts)

@@ -11,6 +11,7 @@ from parcae_optimizer.layouts import (
     KEEP_WITHIN,
     Candidate,
     candidates,
+    has_speeds,
     why_none,
     workers_text,
 )
@@ -57,11 +58,14 @@ def _name(candidate: Candidate) -> str:
 
 
 def _why(request: PlanRequest, chosen: Candidate, others: list[Candidate]) -> str:
-    speed = f"{chosen.samples_per_second:.0f} samples/s predicted"
     spare = request.num_workers - chosen.layout.configuration.workers
-    parts = [f"{_name(chosen)} on {workers_text(request)}: {speed}"]
+    known = has_speeds(request)
+    speed = f"{chosen.samples_per_second:.0f} samples/s predicted"
+    by_size = "by the sizes of the layers, until they are measured"
+    parts = [f"{_name(chosen)} on {workers_text(request)}: {speed if known else by_size}"]
     if others:
-        parts.append(f"next best {_name(others[0])} with {others[0].samples_per_second:.0f}")
+        value = f" with {others[0].samples_per_second:.0f}" if known else ""
+        parts.append(f"next best {_name(others[0])}{value}")
     if spare:
         parts.append(f"{spare} spare")
     return ", ".join(parts)

@@ -82,6 +82,17 @@ def test_equal_value_never_moves_state() -> None:
     assert answer.pause_seconds == 0.0
 
 
+def test_a_slow_layout_does_not_stay_because_it_could_be_left_later() -> None:
+    """Over 12 intervals half the speed for one of them is a few per cent."""
+    slow = make_layout(1, (0, 2, 4))
+    answer = plan(request(8, current=slow), Sure())
+    assert answer.samples_per_second > 1.5 * 32 / 1.8
+    near = make_layout(2, (0, 2, 4))
+    fastest = plan(request(4), Sure())
+    table = {"2x2": 0.95 * fastest.samples_per_second, "4x1": fastest.samples_per_second}
+    assert plan(request(4, current=near, samples_per_second=table), Sure()).layout == near
+
+
 def test_a_certain_loss_of_all_spares_is_prepared_for() -> None:
     """A rollback is dear, and one replica would be left with none: depth gives way to width."""
     deep = make_layout(1, (0, 1, 2, 3, 4))

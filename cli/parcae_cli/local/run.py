@@ -99,6 +99,7 @@ class LocalRun:
                 _planner(plan),
                 report=self._report,
                 interval_s=plan.interval_s,
+                share_a_machine=True,
             )
             cloud = _make_cloud(plan, cluster)
             stack.callback(cloud.stop)
