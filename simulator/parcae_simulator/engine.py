@@ -60,7 +60,6 @@ def replay(
     rules: Rules,
     scenario: Scenario,
     timing: Timing,
-    notices: str = "",
 ) -> Outcome:
     """Replay a scenario under a policy, interval by interval.
 
@@ -89,7 +88,7 @@ def replay(
             ledger.charge(cost_s, rules.overlap_seconds(target) if ledger.owed_s else 0.0)
         ledger.earn(after, target, rules.speed(target))
         layout, count = target, after
-    return outcome_of([ledger.intervals], name, timing.value, notices=notices)
+    return outcome_of([ledger.intervals], name, timing.value)
 
 
 def cut_down(target: Grid, instances: int) -> Grid:

@@ -7,7 +7,8 @@ missing for that long. The first start is paid in full.
 
 Assumed, as the profiles know no live migration: a regroup takes 0.1 s, as measured for four
 workers on one machine (``parcae local``); a removal without notice that takes all replicas of a
-stage costs a read of the last save and half the time between saves.
+stage costs a read of the last save, through one store or one link a stage, and half the time
+between saves.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ class LiveRules(OfLayouts):
         profile: ModelProfile,
         *,
         sudden: bool = False,
+        serial_store: bool = False,
         regroup_seconds: float = DEFAULT_REGROUP_SECONDS,
     ) -> None:
         self._times = Times(profile)
@@ -80,7 +82,8 @@ class LiveRules(OfLayouts):
         largest, us = max(profile.transfer_us.items())
         state_bytes = [n * profile.state_bytes_per_parameter for n in profile.layer_parameters]
         bandwidth = largest / us * 1e6
-        rollback_s = SAVE_EVERY_S / 2 + sum(state_bytes) / profile.stages.min / bandwidth
+        readers = 1 if serial_store else profile.stages.min
+        rollback_s = SAVE_EVERY_S / 2 + sum(state_bytes) / readers / bandwidth
         rules = MeasuredRules(
             layouts={grid: _layout(grid, layers) for grid in grids},
             speeds={grid: profile.speed(grid) for grid in grids},

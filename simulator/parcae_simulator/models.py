@@ -38,7 +38,14 @@ class Model:
     sequence_tokens: int | None = None
     """Tokens of one sample, where they are known."""
 
-    def rules(self, rule_set: RuleSet, capacity: int, sudden: bool = False) -> Rules:
+    def rules(
+        self,
+        rule_set: RuleSet,
+        capacity: int,
+        *,
+        sudden: bool = False,
+        serial_store: bool = False,
+    ) -> Rules:
         """Costs for up to ``capacity`` instances.
 
         Raises:
@@ -56,7 +63,7 @@ class Model:
         assert self.published is not None
         if rule_set is RuleSet.PUBLISHED:
             return PublishedRules(self.published, capacity)
-        return LiveRules(self.published, sudden=sudden)
+        return LiveRules(self.published, sudden=sudden, serial_store=serial_store)
 
 
 def find_model(where: str) -> Model:

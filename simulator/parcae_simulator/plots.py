@@ -82,7 +82,7 @@ def samples_figure(cell: Cell) -> Figure:
     """Samples so far, and how far each policy has fallen behind the ideal."""
     figure, (above, below) = _figure(
         f"{cell.model.name} on {_scene(cell)}: samples trained",
-        f"{cell.rules} rules, each policy in its best variant; below, how far it is behind the ideal",
+        f"{cell.rules} rules, each policy in its best variant; below, what it lacks to the ideal",
         rows=(1.3, 1),
     )
     times, unit = _edges(cell.scenario)

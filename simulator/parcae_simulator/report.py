@@ -56,7 +56,7 @@ def rows_of(cell: Cell, prices: Prices) -> Iterator[Row]:
     """One row per outcome of a cell."""
     tokens = cell.model.sequence_tokens
     for outcome in cell.outcomes:
-        known = _known(cell, outcome.notices)
+        known = _known(cell, outcome)
         price = prices.on_demand_per_hour if outcome.on_demand else prices.spot_per_hour
         hours = outcome.instance_hours(cell.scenario.interval_s)
         samples = outcome.samples
@@ -84,10 +84,14 @@ def rows_of(cell: Cell, prices: Prices) -> Iterator[Row]:
         )
 
 
-def _known(cell: Cell, notices: str) -> Outcome | None:
-    """The known future under the same notices, where the rules tell them apart."""
-    found = [outcome for outcome in cell.outcomes if outcome.policy == "known"]
-    return next((k for k in found if k.notices == notices), found[0] if found else None)
+def _known(cell: Cell, outcome: Outcome) -> Outcome | None:
+    """The known future under the same notices and store, where the rules tell them apart."""
+    found = [other for other in cell.outcomes if other.policy == "known"]
+    return max(
+        found,
+        key=lambda k: (k.notices == outcome.notices, k.store == outcome.store),
+        default=None,
+    )
 
 
 def _share(outcome: Outcome, whole: Outcome) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from dataclasses import replace as dataclass_replace
 
 from parcae_api.errors import InputError
 from parcae_optimizer.rules import Rules
@@ -57,7 +58,7 @@ class Bench:
     model: Model
     options: Options
     capacity: int
-    _built: dict[tuple[bool, float], _Planning] = field(default_factory=dict)
+    _built: dict[tuple[bool, bool, float], _Planning] = field(default_factory=dict)
 
     def outcomes(self, scenario: Scenario) -> list[Outcome]:
         """Every wanted policy in its variants, in the order of their names.
@@ -98,29 +99,44 @@ class Bench:
 
     def _planned(self, name: str, scenario: Scenario) -> Iterator[Outcome]:
         timings = (Timing.SEEN,) if name in CLAIRVOYANT else self.options.timings
-        for notices in self._rule_notices():
-            known = self._rules(scenario, notices is Notices.SUDDEN)
+        for notices, store in self._rule_variants():
+            known = self._rules(scenario, notices is Notices.SUDDEN, store is Store.SERIAL)
             for timing in timings:
                 desk = Desk(self.model, known.rules, known.planner, known.tables, scenario, timing)
-                label = notices.value if notices else ""
-                yield replay(name, PLANNED[name](desk), known.rules, scenario, timing, label)
+                found = replay(name, PLANNED[name](desk), known.rules, scenario, timing)
+                yield dataclass_replace(
+                    found,
+                    notices=notices.value if notices else "",
+                    store=store.value if store else "",
+                )
 
-    def _rule_notices(self) -> tuple[Notices | None, ...]:
-        """The published rules charge no rollback, so that notices make no difference to them."""
-        recorded = self.model.published is None
-        if self.options.rules is RuleSet.PUBLISHED or recorded:
-            return (None,)
-        return self.options.notices
+    def _rule_variants(self) -> Iterator[tuple[Notices | None, Store | None]]:
+        """Notices and stores that make a difference to planners.
+
+        The published rules charge no rollback, and who is warned never reads a checkpoint.
+        """
+        if self.options.rules is RuleSet.PUBLISHED or self.model.published is None:
+            yield None, None
+            return
+        if Notices.NOTICED in self.options.notices:
+            yield Notices.NOTICED, None
+        if Notices.SUDDEN in self.options.notices:
+            for store in self.options.stores:
+                yield Notices.SUDDEN, store
 
     def _variants(self, system: type[Baseline]) -> Iterator[tuple[Notices, Store]]:
         for notices in self.options.notices if system.heeds_notices else (Notices.SUDDEN,):
             for store in self.options.stores if system.heeds_store else (Store.PARALLEL,):
                 yield notices, store
 
-    def _rules(self, scenario: Scenario, sudden: bool = False) -> _Planning:
-        key = (sudden, scenario.interval_s)
+    def _rules(
+        self, scenario: Scenario, sudden: bool = False, serial_store: bool = False
+    ) -> _Planning:
+        key = (sudden, serial_store, scenario.interval_s)
         if (known := self._built.get(key)) is None:
-            rules = self.model.rules(self.options.rules, self.capacity, sudden)
+            rules = self.model.rules(
+                self.options.rules, self.capacity, sudden=sudden, serial_store=serial_store
+            )
             known = self._built[key] = _Planning(
                 rules,
                 PublishedPlanner(rules, scenario.interval_s),

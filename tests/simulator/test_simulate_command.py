@@ -66,7 +66,7 @@ def test_any_trace_and_live_migration() -> None:
     result = run("--trace", "p3-dense-8", "--model", "bert", "--rules", "measured",
                  "--policies", "ideal,nochange", "--notices", "sudden")  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert "nochange sudden" in result.stdout
+    assert "nochange sudden serial" in result.stdout
 
 
 @pytest.mark.parametrize(

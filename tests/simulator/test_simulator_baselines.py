@@ -93,7 +93,7 @@ def test_notices_and_faster_stores_never_hurt(system: type[Baseline], model: str
         assert shares[notices, Store.PARALLEL] >= shares[notices, Store.SERIAL] - 0.01
 
 
-# Shares that an independent replay of the same rules gave, with its own draws.
+# Shares by another implementation of the same rules, with its own draws.
 @pytest.mark.parametrize(
     ("model", "segment", "serial", "parallel", "bamboo"),
     [
@@ -107,7 +107,7 @@ def test_notices_and_faster_stores_never_hurt(system: type[Baseline], model: str
         ("vgg19", "hadp", 0.88, 0.94, 0.43),
     ],
 )
-def test_varuna_and_bamboo_agree_with_another_replay(
+def test_varuna_and_bamboo_agree_with_another_implementation(
     model: str, segment: str, serial: float, parallel: float, bamboo: float
 ) -> None:
     noticed = Notices.NOTICED

@@ -53,6 +53,8 @@ def test_a_sudden_loss_of_a_stage_rolls_back() -> None:
     noticed, sudden = LiveRules(GPT), LiveRules(GPT, sudden=True)
     case = (13, Grid(1, 13), 1, Grid(1, 12))
     assert seconds(sudden, *case) > seconds(noticed, *case) + 30
+    serial = LiveRules(GPT, sudden=True, serial_store=True)
+    assert seconds(serial, *case) > seconds(sudden, *case) + 60
 
 
 def test_cut_down_layouts_train_nothing_and_are_left_like_nothing() -> None:
