@@ -6,6 +6,7 @@ Infrastructure lives here; hyper-parameters live in the user's code, behind the 
 from __future__ import annotations
 
 import re
+import reprlib
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -206,6 +207,10 @@ def load_job(path: Path) -> ParcaeJob:
         raise InputError(f"{path}: {explain(error)}") from error
 
 
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 80
+
+
 def explain(error: ValidationError) -> str:
     """One sentence for the first problem of a validation error: field, value, remedy."""
     first = error.errors(include_url=False)[0]
@@ -218,4 +223,4 @@ def explain(error: ValidationError) -> str:
         case "value_error":
             return f"{field}: {first['msg'].removeprefix('Value error, ')}"
         case _:
-            return f"{field}: {first['msg']}, but it is {first['input']!r}"
+            return f"{field}: {first['msg']}, but it is {_short.repr(first['input'])}"

@@ -13,7 +13,7 @@ from rich.table import Table
 from parcae_api.errors import InputError
 from parcae_api.history import History, IntervalCounts
 from parcae_api.job import Pipeline, explain
-from parcae_api.planning import PlanAnswer, PlanRequest
+from parcae_api.planning import MOST_WORKERS, PlanAnswer, PlanRequest
 from parcae_api.profile import Profile
 from parcae_traces import find_trace, parse_segment, series_of
 
@@ -74,6 +74,9 @@ def plan(
 
     if segment is not None and trace is None:
         raise InputError("--segment: needs a --trace to cut")
+    _check("--instances", instances, 0, MOST_WORKERS)
+    _check("--max", instances if most is None else most, max(1, instances), MOST_WORKERS)
+    _check("--min-stages", min_stages, 1, max_stages)
     try:
         request = PlanRequest(
             profile=_profile(profile),
@@ -102,6 +105,11 @@ def plan(
     console.print(answer.why, highlight=False, soft_wrap=True)
     if answer.layout is None:
         raise typer.Exit(1)
+
+
+def _check(option: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise InputError(f"{option}: is {value}; give a number from {least} to {most}")
 
 
 def _profile(path: Path) -> Profile:

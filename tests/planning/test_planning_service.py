@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import httpx
 import pytest
 import schemathesis
-import uvicorn
 from hypothesis import HealthCheck, settings
+from planner_server import serving
 from planning_helpers import make_profile
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -49,23 +47,6 @@ def test_whatever_is_sent_the_contract_holds(case: schemathesis.Case) -> None:
 def url() -> Iterator[str]:
     with serving() as address:
         yield address
-
-
-@contextmanager
-def serving() -> Iterator[str]:
-    """A service on a free port."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(
-        uvicorn.Config(make_app(predictor_of("hazard")), log_level="warning", lifespan="off")
-    )
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        yield "http://{}:{}".format(*listening.getsockname())
-    finally:
-        server.should_exit = True
-        thread.join()
-        listening.close()
 
 
 def request(workers: int = 4) -> PlanRequest:

@@ -1,0 +1,30 @@
+"""A planner service on a socket, for a test's time."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from parcae_optimizer.service import make_app
+from parcae_predictor import predictor_of
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """A service on a free port."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(
+        uvicorn.Config(make_app(predictor_of("hazard")), log_level="warning", lifespan="off")
+    )
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield "http://{}:{}".format(*listening.getsockname())
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()

@@ -1,0 +1,111 @@
+"""``parcae plan`` and ``parcae planner serve``, as a user runs them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from planner_server import serving
+from planning_helpers import make_profile
+
+from parcae_cli.main import main
+
+Say = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> str:
+    path = tmp_path / "profile.json"
+    path.write_bytes(make_profile([0.1] * 6, state_bytes=10_000_000).to_json())
+    return str(path)
+
+
+def plan(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["parcae", "plan", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+def test_layouts_are_compared(profile: str, monkeypatch: pytest.MonkeyPatch, capsys: Say) -> None:
+    told = ["--profile", profile, "--instances", "6", "--trace", "p3", "--segment", "hadp"]
+    assert plan(monkeypatch, *told) == 0
+    out = capsys.readouterr().out
+    rows = re.findall(r"^(\d+x\d+) +([\d.]+) +([\d.]+) +[\d.]+ s", out, re.MULTILINE)
+    assert len(rows) == 10
+    liveputs = [float(liveput) for _, liveput, _ in rows]
+    assert liveputs == sorted(liveputs, reverse=True)
+    assert "forecast (hazard)" in out
+    assert f"{rows[0][0]} on 6 workers" in out
+
+
+def test_nothing_fits(profile: str, monkeypatch: pytest.MonkeyPatch, capsys: Say) -> None:
+    assert plan(monkeypatch, "--profile", profile, "--instances", "1", "--min-stages", "2") == 1
+    assert "1 worker is fewer than pipeline.minStages (2)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--instances", "-1"], "--instances: is -1; give a number from 0 to 1024"),
+        (["--instances", "2000"], "--instances: is 2000; give a number from 0 to 1024"),
+        (["--instances", "6", "--max", "3"], "--max: is 3; give a number from 6 to 1024"),
+        (["--instances", "6", "--min-stages", "0"], "--min-stages: is 0; give"),
+        (["--instances", "6", "--segment", "hadp"], "--segment: needs a --trace to cut"),
+        (["--instances", "6", "--trace", "nope"], "'nope' is neither a file nor bundled"),
+        (["--instances", "6", "--model", "nope"], "model 'nope' is unknown; give one of"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    profile: str,
+    arguments: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Say,
+) -> None:
+    assert plan(monkeypatch, "--profile", profile, *arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_file_that_is_no_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Say
+) -> None:
+    path = tmp_path / "wrong.json"
+    assert plan(monkeypatch, "--profile", str(path), "--instances", "3") == 2
+    assert "cannot be read: No such file" in capsys.readouterr().err
+    path.write_text("x" * 5000)
+    assert plan(monkeypatch, "--profile", str(path), "--instances", "3") == 2
+    error = capsys.readouterr().err
+    assert "Invalid JSON" in error
+    assert len(error) < 400
+
+
+@pytest.mark.processes
+def test_the_service_answers_until_it_is_ended() -> None:
+    serve = [sys.executable, "-m", "parcae_cli.main", "planner", "serve", "--port", "0"]
+    with subprocess.Popen(serve, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        try:
+            said = (re.search(r"running on (http://\S+)", line) for line in server.stderr)
+            url = next(found[1] for found in said if found)
+            assert httpx.get(f"{url}/healthz").status_code == 200
+        finally:
+            server.terminate()
+        assert server.wait(10) in (0, -15)
+
+
+def test_the_example_in_the_docs_is_answered() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "planner.md").read_text()
+    found = re.search(r"-d '(\{.*?\})'", text, re.DOTALL)
+    assert found
+    with serving() as url:
+        header = {"content-type": "application/json"}
+        answer = httpx.post(f"{url}/v1/plan", content=found[1], headers=header)
+    assert answer.status_code == 200
+    assert answer.json()["layout"]["configuration"]["data"] >= 1
