@@ -230,13 +230,12 @@ class Programme:
 
     def _expected_ahead(self, instances: int, outcomes: Outcomes, after: Floats) -> Floats:
         """[before, chosen] samples: what was chosen goes on with the replicas that still fit."""
-        total = np.zeros((len(self.grids), len(self.grids)))
-        ends = zip(*self._ends(instances, outcomes), outcomes.probability, strict=True)
-        for removed, n, probability in ends:
-            target = self._clamped(int(n))
-            gain = after[self._row(n)][target] - self._losses(instances)[removed][:, target]
-            total += probability * gain
-        return total
+        removed, counts = self._ends(instances, outcomes)
+        target = np.stack([self._clamped(int(n)) for n in counts])
+        gain = after[self._row(counts)[:, None], target]
+        losses = self._losses(instances)[removed[:, None], :, target]  # [outcome, chosen, before]
+        expected: Floats = np.tensordot(outcomes.probability, gain[:, :, None] - losses, axes=1)
+        return expected.T
 
     def decide(self, instances: int, pauses: Floats) -> Decision:
         """Choose for the interval that begins, its event seen.
