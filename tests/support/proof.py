@@ -88,8 +88,9 @@ def settle(crew: Crew) -> int:
     crew.wait_one_more()
     revision = crew.pause()
     crew.wait_idle(revision, *crew.alive)
-    # A donor that stayed behind saves its old state, too: what counts is the newest.
+    # One that stayed behind saves its old state, too: what counts is the newest epoch's.
     holdings = [crew.hands[name].state.holding for name in crew.alive]
-    steps = crew.wait_saved(max(h.step for h in holdings if h is not None))
+    _, newest = max((h.revision, h.step) for h in holdings if h is not None)
+    steps = crew.wait_saved(newest)
     assert_same_bits(crew, steps)
     return steps
