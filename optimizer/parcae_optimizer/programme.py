@@ -29,9 +29,9 @@ from numpy.typing import ArrayLike, NDArray
 from parcae_optimizer.rules import NOTHING, Floats, Grid, Rules
 from parcae_optimizer.tables import CostTables
 
-MOST_OUTCOMES = 16
+MOST_OUTCOMES = 12
 """Pairs (removed, added) told apart per interval; rarer ones count as their likeliest kin."""
-MOST_GRIDS = 24
+MOST_GRIDS = 16
 """Layouts looked at per instance count range."""
 MOST_COUNTS = 48
 """Instance counts told apart; of a wider range the others are taken as the nearest of these."""
