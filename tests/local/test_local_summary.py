@@ -71,6 +71,17 @@ def test_several_losses_before_one_change_count_from_the_first() -> None:
     assert recovery_seconds(events, steps) == [pytest.approx(1.0)]
 
 
+def test_the_loss_of_a_standby_is_not_felt() -> None:
+    """Steps went on to be committed: the change that came later answered another loss."""
+    steps = [step(k, 10.0 + k) for k in range(9)] + [step(9, 20.5, 2), step(10, 21.5, 2)]
+    events = [
+        lost(11.5, noticed=False),
+        lost(18.5, noticed=False),
+        moved(19.5, 0.2, sudden=True),
+    ]
+    assert recovery_seconds(events, steps) == [pytest.approx(1.0)]
+
+
 def test_a_single_step_is_compared_with_the_usual_one() -> None:
     steps = [step(0, 10.0), step(1, 10.5), step(2, 11.0), step(3, 13.0, 2)]
     events = [lost(12.0, noticed=False), moved(12.3, 0.2, sudden=True)]

@@ -93,6 +93,7 @@ def recovery_seconds(events: Sequence[AnyEvent], steps: Sequence[CommittedStep])
 
     A change has a loss of its own if an instance was lost without notice since the last change;
     a revision that broke without one (or a noticed instance that was not off in time) has none.
+    Training goes on when a standby is lost: the members had at most one step in hand.
     """
     found = []
     lost_s: list[float] = []
@@ -100,10 +101,12 @@ def recovery_seconds(events: Sequence[AnyEvent], steps: Sequence[CommittedStep])
         if isinstance(event, InstanceLost) and not event.noticed:
             lost_s.append(event.at_unix_s)
         elif isinstance(event, Migration):
+            before = [s.at_unix_s for s in steps if s.revision < event.revision]
             after = [s for s in steps if s.revision >= event.revision]
-            if event.sudden and lost_s and after:
+            felt_s = [at for at in lost_s if sum(step > at for step in before) <= 1]
+            if event.sudden and felt_s and after:
                 usual = _usual_step_seconds(steps, after[0].revision)
-                found.append(max(0.0, after[0].at_unix_s - lost_s[0] - usual))
+                found.append(max(0.0, after[0].at_unix_s - felt_s[0] - usual))
             lost_s.clear()
     return found
 
