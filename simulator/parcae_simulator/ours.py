@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from parcae_optimizer.programme import Programme, outcomes_of
@@ -12,6 +14,9 @@ from parcae_simulator.engine import View
 
 HORIZON = 12
 """Intervals."""
+_EARNED = 0.15
+"""Of an interval's samples: ahead of the event a forecast has to be right about a single minute,
+and what it chooses must promise that much more than what is right if nothing changes."""
 _REACH = 0.99
 """Counts that a forecast reaches beyond this quantile are taken as there."""
 
@@ -42,9 +47,21 @@ class Ours:
         )
         programme = self._programme(view, forecast)
         if view.event is None:
-            return programme.decide_ahead(view.now, view.owed_s).chosen.grid
+            return self._ahead(view, programme)
         pauses = self._pauses(view, programme.grids)
         return programme.decide(view.now, pauses).chosen.grid
+
+    def _ahead(self, view: View, programme: Programme) -> Grid:
+        """What the forecast chooses, where that is worth clearly more than what calm would."""
+        decision = programme.decide_ahead(view.now, view.owed_s)
+        nothing = np.zeros(1, dtype=np.int64)
+        calm = replace(programme, outcomes=[outcomes_of(nothing, nothing)] * self._horizon)
+        fallback = calm.decide_ahead(view.now, view.owed_s).chosen.grid
+        worth = {choice.grid: choice.samples for choice in decision.ranking}
+        least = _EARNED * self._rules.speed(decision.chosen.grid) * self._interval_s
+        if fallback in worth and decision.chosen.samples - worth[fallback] < least:
+            return fallback
+        return decision.chosen.grid
 
     def _programme(self, view: View, forecast: Forecast) -> Programme:
         return Programme(
