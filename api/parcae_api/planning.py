@@ -14,6 +14,7 @@ from parcae_api.profile import Profile
 
 MOST_WORKERS = 1024
 """The most that one request may ask about: its work stays bounded."""
+MOST_ROLLBACK_SECONDS = 1e9
 ConfigurationText = Annotated[str, StringConstraints(pattern=r"^[1-9]\d{0,3}x[1-9]\d{0,3}$")]
 """D×P as text: 2x3."""
 
@@ -38,7 +39,7 @@ class PlanRequest(Contract):
     """Intervals to look ahead."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     """Draws the forecast's sample paths."""
-    rollback_seconds: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
+    rollback_seconds: Annotated[float, Field(ge=0, le=MOST_ROLLBACK_SECONDS)] = 0.0
     """Work that is lost when a stage has no replica left: about half a checkpoint interval."""
     step_seconds: dict[ConfigurationText, Annotated[float, Field(ge=1e-9, le=1e9)]] = {}
     """Measured steps by configuration, such as 2x3: they correct the predicted ones."""

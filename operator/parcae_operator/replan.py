@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from parcae_api.plan import Layout, Plan, PlanReason, WorkerId
-from parcae_api.planning import PlanAnswer, Planner, PlanRequest
+from parcae_api.planning import MOST_ROLLBACK_SECONDS, PlanAnswer, Planner, PlanRequest
 from parcae_operator.observation import (
     Candidate,
     Observation,
@@ -40,7 +40,6 @@ def _request(seen: Observation, staying: list[Candidate]) -> PlanRequest:
     assert seen.profile is not None
     spec, plan = seen.job.spec, seen.plan
     memories = [w.info.memory_bytes for w in staying if w.info.memory_bytes is not None]
-    step_seconds = (seen.progress.step_seconds if seen.progress else None) or 0.0
     return PlanRequest(
         profile=seen.profile,
         num_workers=len(staying),
@@ -50,9 +49,16 @@ def _request(seen: Observation, staying: list[Candidate]) -> PlanRequest:
         replicas_left=_replicas_left(plan, staying),
         capacity=max(spec.instances.max, len(staying)),
         history=seen.history,
-        rollback_seconds=round(spec.checkpoint.every_steps / 2 * step_seconds, 1),
+        rollback_seconds=_rollback_seconds(seen),
         step_seconds=dict(seen.step_seconds),
     )
+
+
+def _rollback_seconds(seen: Observation) -> float:
+    """Half a checkpoint interval of work, to one digit: each other value costs new tables."""
+    step_seconds = (seen.progress.step_seconds if seen.progress else None) or 0.0
+    seconds = seen.job.spec.checkpoint.every_steps / 2 * step_seconds
+    return min(float(f"{seconds:.1g}"), MOST_ROLLBACK_SECONDS)
 
 
 def _replicas_left(plan: Plan | None, staying: list[Candidate]) -> tuple[int, ...] | None:

@@ -132,9 +132,9 @@ def stage_deficit(data: int, instances: int, removed: int, wanted: int) -> float
 
 
 def dearest_in_need(
-    seconds: Sequence[float], data: int, instances: int, removed: int, wanted: int
-) -> float:
-    """Expected largest price among the stages with fewer than ``wanted`` replicas left.
+    seconds: Sequence[float], data: int, instances: int, most_removed: int
+) -> Floats:
+    """Expected largest price among the stages that keep fewer replicas than are wanted.
 
     With the stages sorted by price, c_1 ≥ c_2 ≥ …, E[max] = Σ_i (c_i - c_{i+1})·P(one of the
     first i is in need), and the last is 1 - A of i stages.
@@ -143,15 +143,20 @@ def dearest_in_need(
         seconds: Price of bringing in a copy, per stage.
         data: D.
         instances: N.
-        removed: k.
-        wanted: d, at most D.
+        most_removed: K.
+
+    Returns:
+        [K+1, D+1] seconds: row k victims, column d replicas wanted.
+
+    Raises:
+        ValueError: as ``stage_survival``.
     """
     prices = [*sorted(seconds, reverse=True), 0.0]
-    total = 0.0
+    total: Floats = np.zeros((most_removed + 1, data + 1))
     for stages, (price, lower) in enumerate(itertools.pairwise(prices), start=1):
         if price > lower:
-            safe = stage_survival(data, stages, instances, removed)[removed, wanted]
-            total += (price - lower) * (1.0 - float(safe))
+            safe = stage_survival(data, stages, instances, most_removed)
+            total += (price - lower) * (1.0 - safe)
     return total
 
 

@@ -7,7 +7,6 @@ rollback. Who vanishes is random, so each cost is an expectation, in closed form
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,7 +18,12 @@ from parcae_api.plan import Layout
 from parcae_api.planning import PlanRequest
 from parcae_optimizer.cost import DEFAULT_BANDWIDTH_BYTES_PER_S
 from parcae_optimizer.layouts import candidates, corrected
-from parcae_optimizer.lottery import Floats, stage_survival, victims_inside
+from parcae_optimizer.lottery import (
+    Floats,
+    dearest_in_need,
+    stage_survival,
+    victims_inside,
+)
 from parcae_optimizer.rules import NOTHING, Grid
 
 DEFAULT_REGROUP_SECONDS = 0.1
@@ -121,11 +125,10 @@ class MeasuredRules:
             return np.tile(row, (most_removed + 1, 1))
         keeps = stage_survival(before.data, before.pipeline, instances, most_removed)
         moved = self._repartition(to, before, instances, most_removed)
-        same = np.flatnonzero(to.same_cut & (to.data <= before.data))
+        growing = to.same_cut & (to.data > before.data)
+        same = np.flatnonzero(to.same_cut & ~growing)
         moved[:, same] = self._dearest(before, instances, most_removed)[:, to.data[same]]
-        moved[:, to.same_cut & (to.data > before.data)] = to.full_seconds[
-            to.same_cut & (to.data > before.data)
-        ]
+        moved[:, growing] = to.full_seconds[growing]
         regroup = np.full(moved.shape, self.regroup_seconds)
         # Without a change, and with all victims among the spares, nothing is regrouped.
         regroup[:, to.unchanged] *= 1.0 - keeps[:, -1:]
@@ -162,13 +165,7 @@ class MeasuredRules:
     def _dearest(self, before: Grid, instances: int, most: int) -> Floats:
         """[removed, d]: expected seconds of the largest stage that lacks one of d replicas."""
         prices = _few_levels(sorted(self._stage_seconds(self.layouts[before]), reverse=True))
-        total = np.zeros((most + 1, before.data + 1))
-        for stages, (price, lower) in enumerate(itertools.pairwise([*prices, 0.0]), start=1):
-            if price > lower:
-                total += (price - lower) * (
-                    1.0 - stage_survival(before.data, stages, instances, most)
-                )
-        return total
+        return dearest_in_need(prices, before.data, instances, most)
 
     def _to(self, before: Grid, after: tuple[Grid, ...]) -> _Targets:
         key = (before, after)

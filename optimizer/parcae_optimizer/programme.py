@@ -72,16 +72,6 @@ class Decision:
     seconds: float
     """What ``samples`` is expected over."""
 
-    @property
-    def liveput(self) -> float:
-        """Expected samples per second of the chosen layout, and what follows it."""
-        return self.chosen.samples / self.seconds
-
-    @property
-    def runner_up(self) -> Choice | None:
-        """The best of the others."""
-        return next((c for c in self.ranking if c.grid != self.chosen.grid), None)
-
 
 def outcomes_of(
     removed: NDArray[np.int64], added: NDArray[np.int64], most: int = MOST_OUTCOMES

@@ -71,6 +71,8 @@ def make_app(predictor: Predictor, planner: Planner | None = None) -> FastAPI:
 
     @app.middleware("http")
     async def refuse_huge_bodies(request: Request, call_next: Any) -> Response:
+        if "transfer-encoding" in request.headers:  # its length is known when it is too late
+            return _refusal(411, ["body"], "the body's length is not told; send content-length")
         length = request.headers.get("content-length", "0")
         if not length.isdigit() or int(length) > MOST_BODY_BYTES:
             return _refusal(
@@ -88,6 +90,7 @@ def make_app(predictor: Predictor, planner: Planner | None = None) -> FastAPI:
 
 _REFUSED: dict[int | str, dict[str, Any]] = {
     400: {"description": "The body is no JSON."},
+    411: {"description": "The body's length is not told."},
     413: {"description": "The body is too large."},
 }
 

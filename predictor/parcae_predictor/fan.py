@@ -17,10 +17,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from parcae_api.errors import InputError
 from parcae_predictor.batches import Floats
 from parcae_predictor.forecast import Forecast
-from parcae_traces.plot import CALM, DASHED, FAINT, INK, LOSS
+from parcae_traces.plot import CALM, DASHED, FAINT, INK, LOSS, save_figure
 from parcae_traces.series import Series
 
 BANDS = ((0.5, 0.32), (0.8, 0.2), (0.95, 0.14))
@@ -62,13 +61,7 @@ def draw_fan(picture: Picture, path: Path) -> None:
     Raises:
         InputError: the file cannot be written, or its suffix is of no known format.
     """
-    figure = figure_of(picture)
-    if path.suffix.lower().removeprefix(".") not in figure.canvas.get_supported_filetypes():
-        raise InputError(f"{path}: its name tells no format; let it end in .png, .svg or .pdf")
-    try:
-        figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+    save_figure(figure_of(picture), path)
 
 
 def figure_of(picture: Picture) -> Figure:

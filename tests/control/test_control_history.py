@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from control_world import World, make_layout, make_profile
 from hypothesis import given
@@ -9,10 +11,14 @@ from hypothesis import strategies as st
 
 from parcae_api.events import Migration, MigrationKind
 from parcae_api.history import History, IntervalCounts
+from parcae_api.job import Checkpoint
 from parcae_api.plan import Plan, PlanReason
+from parcae_api.planning import MOST_ROLLBACK_SECONDS, PlanAnswer, PlanRequest
 from parcae_api.progress import Progress
 from parcae_operator.availability import INTERVALS_KEPT, Availability
 from parcae_operator.learning import Learnt
+from parcae_operator.replan import choose
+from parcae_optimizer.reactive import ReactivePlanner
 
 
 def counts(history: History) -> list[tuple[int, int, int]]:
@@ -150,6 +156,38 @@ class TestLearnt:
         assert learnt.corrected(profile) == profile
         learnt.saw_migration(migration(bytes_moved=1000))
         assert learnt.corrected(profile).bandwidth_bytes_per_s == profile.bandwidth_bytes_per_s
+
+
+class Spy:
+    """A planner that remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[PlanRequest] = []
+
+    def plan(self, request: PlanRequest) -> PlanAnswer:
+        self.asked.append(request)
+        return ReactivePlanner().plan(request)
+
+
+class TestQuestion:
+    def test_it_says_who_is_left_and_what_a_rollback_costs(self) -> None:
+        world, spy = World().training(2, 2, "a", "b", "c", "d").lose("b"), Spy()
+        assert world.progress is not None
+        world.progress = world.progress.model_copy(update={"step_seconds": 0.513})
+        choose(world.observe(), spy)
+        (request,) = spy.asked
+        assert request.replicas_left == (2, 1)
+        assert request.capacity == 4
+        assert request.rollback_seconds == 10.0  # half of 50 steps, to one digit
+
+    def test_no_checkpoint_interval_is_too_long_to_plan(self) -> None:
+        world, spy = World().training(2, 1, "a", "b"), Spy()
+        assert world.progress is not None
+        world.progress = world.progress.model_copy(update={"step_seconds": 100.0})
+        seen = world.observe()
+        rare = seen.job.spec.model_copy(update={"checkpoint": Checkpoint(every_steps=10**12)})
+        choose(replace(seen, job=seen.job.model_copy(update={"spec": rare})), spy)
+        assert spy.asked[0].rollback_seconds == MOST_ROLLBACK_SECONDS
 
 
 class TestReplanning:

@@ -73,7 +73,7 @@ def test_deficits_and_the_dearest_stage_in_need(
         ]
     )
     # Which stage has which price cannot matter, as victims are drawn alike.
-    found = dearest_in_need(prices, data, instances, removed, wanted)
+    found = dearest_in_need(prices, data, instances, removed)[removed, wanted]
     assert found == pytest.approx(dearest, abs=1e-9)
 
 

@@ -123,7 +123,6 @@ def test_a_decision_is_the_best_of_all(seed: int, outcomes: list[Outcomes], inst
     assert decision.chosen.samples == pytest.approx(max(tried.values()))
     assert {c.grid for c in decision.ranking} == set(tried)
     assert decision.seconds == LENGTH_S * (1 + len(outcomes))
-    assert decision.liveput == pytest.approx(decision.chosen.samples / decision.seconds)
 
 
 def test_ties_keep_todays_layout() -> None:

@@ -86,6 +86,12 @@ def test_a_huge_body_is_refused_unread(url: str) -> None:
     assert f"send at most {MOST_BODY_BYTES}" in answer.text
 
 
+def test_a_body_of_untold_length_is_refused_unread(url: str) -> None:
+    answer = httpx.post(f"{url}/v1/plan", content=iter([b"[", b"]"]))
+    assert answer.status_code == 411
+    assert "send content-length" in answer.text
+
+
 def test_health_and_metrics(url: str) -> None:
     assert httpx.get(f"{url}/healthz").json() == {"status": "ok"}
     httpx.post(f"{url}/v1/plan", content=request().to_json())

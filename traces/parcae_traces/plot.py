@@ -35,7 +35,15 @@ def plot_trace(trace: Trace, path: Path) -> None:
     Raises:
         InputError: the file cannot be written, or its suffix is of no known format.
     """
-    figure = figure_of(trace)
+    save_figure(figure_of(trace), path)
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a picture; the file's suffix (.png, .svg, .pdf) tells the format.
+
+    Raises:
+        InputError: the file cannot be written, or its suffix is of no known format.
+    """
     if path.suffix.lower().removeprefix(".") not in figure.canvas.get_supported_filetypes():
         raise InputError(f"{path}: its name tells no format; let it end in .png, .svg or .pdf")
     try:
