@@ -22,7 +22,7 @@ from parcae_api.planning import (
 from parcae_optimizer.layouts import KEEP_WITHIN, has_speeds, why_none, workers_text
 from parcae_optimizer.lottery import Floats
 from parcae_optimizer.measured import MeasuredRules
-from parcae_optimizer.programme import Choice, Decision, Programme, outcomes_of
+from parcae_optimizer.programme import Choice, Decision, Programme, laws_of, reach_of
 from parcae_optimizer.rules import NOTHING, Grid
 from parcae_optimizer.tables import CostTables
 from parcae_predictor.forecast import Forecast, Predictor, Question
@@ -61,16 +61,14 @@ class LiveputPlanner:
             return PlanAnswer(
                 layout=None, why=why_none(request), forecast=summary_of(request, forecast)
             )
+        least, most = reach_of(forecast, _REACH)
         programme = Programme(
             rules=rules,
             interval_seconds=_interval_s(request),
             # This interval trains with what is chosen now; the coming ones bring their changes.
-            outcomes=[
-                outcomes_of(forecast.removed[:, t], forecast.added[:, t])
-                for t in range(forecast.horizon)
-            ],
-            least=min(_reach(forecast, 1 - _REACH), request.num_workers),
-            most=max(_reach(forecast, _REACH), request.num_workers),
+            outcomes=laws_of(forecast),
+            least=least,
+            most=most,
             current=_current(request, rules),
             tables=known.tables,
         )
@@ -119,10 +117,6 @@ def forecast_of(request: PlanRequest | ForecastRequest, predictor: Predictor) ->
             seed=request.seed,
         )
     )
-
-
-def _reach(forecast: Forecast, q: float) -> int:
-    return int(np.quantile(forecast.available, q, method="nearest"))
 
 
 def _series(history: History | None) -> Series:

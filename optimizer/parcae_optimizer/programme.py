@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from parcae_optimizer.rules import NOTHING, Floats, Grid, Rules
 from parcae_optimizer.tables import CostTables
+from parcae_predictor.forecast import Forecast
 
 MOST_OUTCOMES = 12
 """Pairs (removed, added) told apart per interval; rarer ones count as their likeliest kin."""
@@ -71,6 +72,18 @@ class Decision:
     """All that were compared, best first."""
     seconds: float
     """What ``samples`` is expected over."""
+
+
+def laws_of(forecast: Forecast) -> list[Outcomes]:
+    """The law of each coming interval, from a forecast's paths."""
+    paths = zip(forecast.removed.T, forecast.added.T, strict=True)
+    return [outcomes_of(removed, added) for removed, added in paths]
+
+
+def reach_of(forecast: Forecast, share: float) -> tuple[int, int]:
+    """Fewest and most instances that all but 1 - ``share`` of a forecast stay above and below."""
+    low, high = np.quantile(forecast.available, [1 - share, share], method="nearest")
+    return min(int(low), forecast.now), max(int(high), forecast.now)
 
 
 def outcomes_of(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from parcae_optimizer.programme import Programme, outcomes_of
+from parcae_optimizer.programme import Programme, laws_of, outcomes_of, reach_of
 from parcae_optimizer.rules import NOTHING, Floats, Grid, Rules
 from parcae_optimizer.tables import CostTables
 from parcae_predictor import Forecast, HazardPredictor, Predictor, Question
@@ -64,16 +64,14 @@ class Ours:
         return decision.chosen.grid
 
     def _programme(self, view: View, forecast: Forecast) -> Programme:
+        least, most = reach_of(forecast, _REACH)
         return Programme(
             rules=self._rules,
             tables=self._tables,
             interval_seconds=self._interval_s,
-            outcomes=[
-                outcomes_of(forecast.removed[:, t], forecast.added[:, t])
-                for t in range(forecast.horizon)
-            ],
-            least=min(_reach(forecast, 1 - _REACH), view.now),
-            most=max(_reach(forecast, _REACH), view.now),
+            outcomes=laws_of(forecast),
+            least=least,
+            most=most,
             current=view.layout,
             ahead=view.event is None,
         )
@@ -91,7 +89,3 @@ class Ours:
             return costs
         overlaps = np.array([self._rules.overlap_seconds(g) for g in grids])
         return np.where(costs > 0, costs + overlaps, view.owed_s)
-
-
-def _reach(forecast: Forecast, q: float) -> int:
-    return int(np.quantile(forecast.available, q, method="nearest"))
