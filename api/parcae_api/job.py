@@ -1,4 +1,4 @@
-"""ParcaeJob: what a user applies, and the status written back.
+"""ParcaeJob: what a user applies. The status written back is in ``job_status``.
 
 Infrastructure lives here; hyper-parameters live in the user's code, behind the entrypoint.
 """
@@ -15,6 +15,7 @@ import yaml
 from pydantic import Field, JsonValue, ValidationError, field_validator, model_validator
 
 from parcae_api.errors import InputError
+from parcae_api.job_status import JobStatus
 from parcae_api.model import Manifest
 
 API_VERSION = "parcae.dev/v1alpha1"
@@ -23,6 +24,8 @@ MAX_INSTANCES = 512
 
 _ENTRYPOINT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _NAME = r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$"
+"""Shorter than Kubernetes allows: pods and labels are named after the job."""
+_NAMESPACE = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 
 
 class Reduction(StrEnum):
@@ -56,6 +59,9 @@ class Entrypoint(Manifest):
     """``module:function``; the module is imported from the manifest's folder or the image."""
     args: Annotated[dict[str, JsonValue], Field(max_length=64)] = {}
     """Keyword arguments for it."""
+    config_map: Annotated[str, Field(max_length=253)] | None = None
+    """A ConfigMap of the job's namespace that holds the module, for small scripts. Without one the
+    module is imported from the image. Local runs read the manifest's folder."""
 
     @field_validator("function")
     @classmethod
@@ -95,7 +101,17 @@ class Checkpoint(Manifest):
 
     every_steps: Annotated[int, Field(ge=1)] = 50
     path: Annotated[str, Field(max_length=4096)] | None = None
-    """A folder that every worker reaches. Local runs use the run's own folder."""
+    """A folder that every worker reaches, on a volume of the template. Without one, state lives in
+    the workers alone. Local runs use the run's own folder."""
+
+
+class Planning(Manifest):
+    """How the future is looked at."""
+
+    interval_seconds: Annotated[int, Field(ge=1, le=86_400)] = 60
+    """The clock of history and forecast. Events are answered at once, whatever it is."""
+    horizon: Annotated[int, Field(ge=1, le=60)] = 12
+    """Intervals to look ahead."""
 
 
 class JobSpec(Manifest):
@@ -110,9 +126,17 @@ class JobSpec(Manifest):
     checkpoint: Checkpoint = Checkpoint()
     threads_per_worker: Annotated[int, Field(ge=1, le=256)] = 1
     """CPU threads of one worker. Part of the bits: another number gives other roundings."""
+    planning: Planning = Planning()
     suspend: bool = False
+    """Pause: state is saved, and where there is a checkpoint path the pods are given back."""
+    backoff_limit: Annotated[int, Field(ge=0, le=100)] = 0
+    """Crashes of the user's code that are tried again. Losses of instances never count. Training is
+    deterministic, so most crashes come again at the same step."""
+    ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    """The finished job is deleted after this time. Without it, it stays."""
     template: dict[str, JsonValue] = {}
-    """Pod template for the agents; unused by local runs."""
+    """Pod template of the agents, as in a Deployment; its first container trains. Unused by local
+    runs."""
 
     @model_validator(mode="after")
     def _depth_is_reachable(self) -> Self:
@@ -128,51 +152,13 @@ class Metadata(Manifest):
     """The part of Kubernetes' object metadata that local runs read too."""
 
     name: Annotated[str, Field(pattern=_NAME)]
-    namespace: Annotated[str, Field(pattern=_NAME)] = "default"
+    namespace: Annotated[str, Field(pattern=_NAMESPACE)] = "default"
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-
-
-class ConditionType(StrEnum):
-    """The conditions of a job; any phase is derived from them."""
-
-    READY = "Ready"
-    PROGRESSING = "Progressing"
-    DEGRADED = "Degraded"
-    SUSPENDED = "Suspended"
-    COMPLETED = "Completed"
-    FAILED = "Failed"
-
-
-class Condition(Manifest):
-    """One condition, with Kubernetes' standard fields."""
-
-    type: ConditionType
-    status: Literal["True", "False", "Unknown"]
-    reason: Annotated[str, Field(max_length=64)]
-    message: Annotated[str, Field(max_length=1024)] = ""
-
-
-class JobStatus(Manifest):
-    """What the operator writes back."""
-
-    observed_generation: int = 0
-    conditions: tuple[Condition, ...] = ()
-    configuration: str = ""
-    """D×P of the current plan, empty while paused."""
-    revision: int = 0
-    step: int = 0
-    instances: int = 0
-    throughput_samples_per_second: float = 0.0
-
-    def condition(self, type_: ConditionType) -> Condition | None:
-        """The condition of that type, or None."""
-        return next((c for c in self.conditions if c.type == type_), None)
-
-    def holds(self, type_: ConditionType) -> bool:
-        """Whether that condition is True."""
-        found = self.condition(type_)
-        return found is not None and found.status == "True"
+    uid: str = ""
+    """Given by the API server: tells a job from an earlier one of the same name."""
+    generation: int = 0
+    """Counts the edits of the spec."""
 
 
 class ParcaeJob(Manifest):

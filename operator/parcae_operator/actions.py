@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from parcae_api.job import JobStatus
+from parcae_api.job_status import JobStatus
 from parcae_api.plan import Plan
 from parcae_api.planning import PlanAnswer
 

@@ -17,7 +17,8 @@ from parcae_api.board import Entry, JobBoard
 from parcae_api.board_keys import KeyKind
 from parcae_api.errors import BoardError
 from parcae_api.events import AnyEvent, InstanceJoined, Migration, NoticeGiven
-from parcae_api.job import JobStatus, ParcaeJob
+from parcae_api.job import ParcaeJob
+from parcae_api.job_status import JobStatus
 from parcae_api.model import Contract
 from parcae_api.plan import Plan
 from parcae_api.planning import Planner

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parcae_api.job import Condition, ConditionType, JobStatus
+from parcae_api.job_status import Condition, ConditionType, JobStatus
 from parcae_operator.observation import Observation, is_formed, living_workers, starting_agents
 
 

@@ -14,7 +14,6 @@ from typing import TypeVar
 from parcae_api.events import Failed
 from parcae_api.history import History
 from parcae_api.job import (
-    ConditionType,
     Entrypoint,
     Instances,
     JobSpec,
@@ -22,6 +21,7 @@ from parcae_api.job import (
     ParcaeJob,
     Pipeline,
 )
+from parcae_api.job_status import ConditionType
 from parcae_api.membership import AgentState, Holding, Membership, Notice, WorkerInfo
 from parcae_api.plan import Configuration, Layout, Plan, PlanReason
 from parcae_api.profile import LayerProfile, Profile

@@ -16,7 +16,7 @@ from parcae_api.board_keys import KeyKind
 from parcae_api.board_snapshot import BoardChange
 from parcae_api.events import Failed, InstanceJoined, NoticeGiven, Planned
 from parcae_api.history import History
-from parcae_api.job import ConditionType
+from parcae_api.job_status import ConditionType
 from parcae_api.membership import Holding
 from parcae_api.plan import Plan, PlanReason, Rendezvous
 from parcae_api.progress import Progress

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from control_world import World
 
-from parcae_api.job import JobStatus
+from parcae_api.job_status import JobStatus
 from parcae_operator.actions import SetStatus
 
 

@@ -17,7 +17,7 @@ from parcae_api.board import JobBoard
 from parcae_api.errors import InputError, ParcaeError
 from parcae_api.etcd import EtcdClient
 from parcae_api.events import AnyEvent, InstanceLost
-from parcae_api.job import ConditionType
+from parcae_api.job_status import ConditionType
 from parcae_api.membership import AgentState
 from parcae_api.planning import Planner
 from parcae_api.profile import Profile
