@@ -28,6 +28,7 @@ from parcae_api.etcd_watch import Watch
 from parcae_api.events import AnyEvent, Failed
 from parcae_api.history import History
 from parcae_api.job import ParcaeJob
+from parcae_api.leader import Leader
 from parcae_api.membership import Membership
 from parcae_api.model import Contract
 from parcae_api.plan import Plan, Rendezvous
@@ -106,6 +107,21 @@ class JobBoard:
     def put_history(self, history: History) -> None:
         """Write how many instances there were."""
         self._put(keys.HISTORY, history)
+
+    def leader(self) -> Leader | None:
+        """Which operator drives the job; None when there is none."""
+        return self._model(keys.LEADER)
+
+    def lead(self, leader: Leader, lease: Lease) -> bool:
+        """Become the operator that drives the job, unless another is.
+
+        Raises:
+            Indeterminate: whether it worked cannot be told; may be called again.
+        """
+        key = self._key(keys.LEADER)
+        if self._client.compare_and_swap(key, 0, leader.to_json(), lease) is not None:
+            return True
+        return self.leader() == leader
 
     # What agents and workers write.
 

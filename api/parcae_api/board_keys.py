@@ -11,6 +11,7 @@
                                events/<id>             one of events.AnyEvent
                                failures/<worker>       events.Failed
                                history                 History
+                               leader                  Leader
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from parcae_api.errors import BoardError
 from parcae_api.events import AnyEvent, Failed, parse_event
 from parcae_api.history import History
 from parcae_api.job import ParcaeJob, explain
+from parcae_api.leader import Leader
 from parcae_api.membership import Membership
 from parcae_api.model import Contract
 from parcae_api.plan import Plan, Rendezvous
@@ -48,6 +50,7 @@ class KeyKind(StrEnum):
     EVENT = "events"
     FAILURE = "failures"
     HISTORY = "history"
+    LEADER = "leader"
 
 
 class Slot(Generic[M_co]):
@@ -100,6 +103,7 @@ PROFILE = Slot(KeyKind.PROFILE, Profile.from_json)
 EVENTS: Slot[AnyEvent] = Slot(KeyKind.EVENT, parse_event, named=True)
 FAILURES = Slot(KeyKind.FAILURE, Failed.from_json, named=True, name_has_slash=True)
 HISTORY = Slot(KeyKind.HISTORY, History.from_json)
+LEADER = Slot(KeyKind.LEADER, Leader.from_json)
 
 _ALL: tuple[Slot[Contract], ...] = (
     JOB,
@@ -111,6 +115,7 @@ _ALL: tuple[Slot[Contract], ...] = (
     EVENTS,
     FAILURES,
     HISTORY,
+    LEADER,
 )
 _BY_KIND: dict[str, Slot[Contract]] = {slot.kind.value: slot for slot in _ALL}
 

@@ -17,6 +17,13 @@ class CreatePods:
 
 
 @dataclass(frozen=True)
+class DeletePods:
+    """Give these pods back: each gets a notice, hands its state over, and ends."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class PublishPlan:
     """Publish a plan in place of the current one (compare-and-swap)."""
 
@@ -51,4 +58,4 @@ class SetStatus:
     status: JobStatus
 
 
-Action = CreatePods | PublishPlan | Complete | Fail | SetStatus
+Action = CreatePods | DeletePods | PublishPlan | Complete | Fail | SetStatus

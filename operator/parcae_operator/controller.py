@@ -11,15 +11,15 @@ from collections.abc import Callable
 
 from parcae_api.plan import Plan, PlanReason
 from parcae_api.planning import Planner
-from parcae_operator.actions import Action, CreatePods, PublishPlan, SetStatus
+from parcae_operator.actions import Action, CreatePods, DeletePods, PublishPlan, SetStatus
 from parcae_operator.ending import find_end, needs_another_round
 from parcae_operator.observation import (
     Observation,
-    PodPhase,
     is_formed,
     living_workers,
     starting_agents,
 )
+from parcae_operator.pods import pods_too_many, pods_wanted
 from parcae_operator.replan import Choice, choose, form, is_short, pause
 from parcae_operator.status import make_status
 
@@ -45,8 +45,10 @@ def decide(seen: Observation, planner: Planner) -> list[Action]:
     end = find_end(seen, planner, waiting)
     if end is not None:
         return [*actions, end]
-    if wanted := _pods_wanted(seen):
+    if wanted := pods_wanted(seen):
         actions.append(CreatePods(wanted))
+    if too_many := pods_too_many(seen):
+        actions.append(DeletePods(too_many))
     plan = _next_plan(seen, ask) if seen.profile is not None else None
     if plan is not None:
         answer = ask().answer if plan.layout is not None else None
@@ -66,14 +68,6 @@ def _waiting(seen: Observation, ask: Ask) -> str:
     if not living_workers(seen) and not starting_agents(seen):
         return "no instance is there"
     return "no agent has loaded the user's code yet"
-
-
-def _pods_wanted(seen: Observation) -> int:
-    """Pods to create so that ``instances.max`` stay requested besides those that leave."""
-    if seen.finish or seen.job.spec.suspend:
-        return 0
-    staying = [p for p in seen.pods if p.phase is not PodPhase.GONE and p.notice is None]
-    return max(0, seen.job.spec.instances.max - len(staying))
 
 
 def _next_plan(seen: Observation, ask: Ask) -> Plan | None:

@@ -8,6 +8,7 @@ from parcae_api.membership import Holding, WorkerInfo
 from parcae_api.plan import PlanReason
 from parcae_api.planning import Planner, PlanRequest
 from parcae_operator.actions import Complete, Fail
+from parcae_operator.attempts import attempts
 from parcae_operator.observation import Observation, living_workers
 
 
@@ -19,9 +20,9 @@ def find_end(seen: Observation, planner: Planner, waiting: str) -> Complete | Fa
         planner: Asked whether the job could ever run.
         waiting: Why nothing trains, empty while something does.
     """
-    if seen.failures:
-        first = min(seen.failures, key=lambda failure: failure.at_unix_s)
-        return Fail(first.message, first.traceback)
+    past = attempts(seen)
+    if len(past) > seen.job.spec.backoff_limit:
+        return Fail(_tried(past[-1].message, len(past)), past[-1].traceback)
     if seen.profile is not None and (step := saved_step(seen)) >= seen.profile.total_steps:
         return Complete(step, f"all {steps(step)} committed", saved=True)
     if seen.plan is None:
@@ -38,7 +39,11 @@ def saved_step(seen: Observation) -> int:
 
 def needs_another_round(seen: Observation) -> bool:
     """Told to end, all have obeyed, and yet a layer is not saved that once was trained."""
-    return seen.progress is not None and _all_have_obeyed(seen) and not _final_step(seen)
+    return seen.progress is not None and all_have_obeyed(seen) and not _final_step(seen)
+
+
+def _tried(message: str, times: int) -> str:
+    return message if times == 1 else f"{message} (attempt {times}, spec.backoffLimit is reached)"
 
 
 def _never_began(seen: Observation, planner: Planner, waiting: str) -> Complete | Fail | None:
@@ -63,7 +68,7 @@ def _told_to_end(seen: Observation, waiting: str) -> Complete | None:
     why = seen.finish or "told to end"
     if step := _final_step(seen):
         return Complete(step, f"{why}: {steps(step)} committed", saved=True)
-    if not _all_have_obeyed(seen):
+    if not all_have_obeyed(seen):
         return None
     if not waiting and needs_another_round(seen):
         return None
@@ -73,7 +78,7 @@ def _told_to_end(seen: Observation, waiting: str) -> Complete | None:
     return Complete(step, f"{why}, while training was paused: {detail}", saved=False)
 
 
-def _all_have_obeyed(seen: Observation) -> bool:
+def all_have_obeyed(seen: Observation) -> bool:
     """Whether no living worker has anything more to do for the current plan."""
     return all(_has_obeyed(seen, worker.info) for worker in living_workers(seen))
 

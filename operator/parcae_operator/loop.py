@@ -24,12 +24,19 @@ from parcae_api.plan import Plan
 from parcae_api.planning import Planner
 from parcae_api.profile import Profile
 from parcae_api.progress import Progress
-from parcae_operator.actions import Complete, CreatePods, Fail, PublishPlan, SetStatus
+from parcae_operator.actions import Complete, CreatePods, DeletePods, Fail, PublishPlan, SetStatus
 from parcae_operator.availability import Availability
+from parcae_operator.claim import Claim
 from parcae_operator.controller import decide
 from parcae_operator.explain import planned
 from parcae_operator.learning import Learnt
-from parcae_operator.observation import Observation, Pod, staying_instances, staying_workers
+from parcae_operator.observation import (
+    Observation,
+    Pod,
+    Trouble,
+    staying_instances,
+    staying_workers,
+)
 from parcae_operator.view import BoardState, BoardView, EventSink
 
 _log = logging.getLogger(__name__)
@@ -53,6 +60,10 @@ class Cluster(Protocol):
         """Ask for more."""
         ...
 
+    def delete_pods(self, names: tuple[str, ...]) -> None:
+        """Give these back: they get a notice, and end when their state is out."""
+        ...
+
 
 class JobLoop:
     """Drives one job to its end."""
@@ -67,6 +78,9 @@ class JobLoop:
         report: EventSink,
         interval_s: float | None = None,
         share_a_machine: bool = False,
+        claim: Claim | None = None,
+        troubles: Callable[[], tuple[Trouble, ...]] = tuple,
+        on_turn: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Set up.
@@ -80,6 +94,9 @@ class JobLoop:
             interval_s: The planning interval; without one no history is kept.
             share_a_machine: All workers run on one machine. What a configuration's steps take there
                 says nothing of instances of their own: speeds are then predicted from layer times.
+            claim: Where several operators may be at work: only the one that holds it acts.
+            troubles: Of what this operator leans on.
+            on_turn: Called after each look, from the loop's thread: the status may be another.
             clock: Unix time in seconds.
         """
         self._job = job
@@ -99,6 +116,11 @@ class JobLoop:
         self._progress_revision = 0
         self._interval_s = interval_s
         self._share_a_machine = share_a_machine
+        self._claim = claim
+        self._troubles = troubles
+        self._on_turn = on_turn
+        self.leads = claim is None
+        """Whether this operator drives the job."""
         self._availability: Availability | None = None
         self._learnt = Learnt()
         self._seen_ready: set[str] = set()
@@ -108,6 +130,11 @@ class JobLoop:
 
     def wake(self) -> None:
         """Something may have changed: look at once."""
+        self._wake.set()
+
+    def update(self, job: ParcaeJob) -> None:
+        """The user has edited the job: go by this spec from now on."""
+        self._job = job
         self._wake.set()
 
     def finish(self, why: str) -> None:
@@ -144,7 +171,8 @@ class JobLoop:
             while not self._stopped:
                 if self._watch_error is not None:
                     raise self._watch_error
-                end = self._turn() if self._view.is_filled else None
+                end = self._turn() if self._view.is_filled and self._may_act() else None
+                self._on_turn()
                 if end is not None:
                     return end
                 self._wake.wait(_RESYNC_SECONDS)
@@ -156,6 +184,11 @@ class JobLoop:
         finally:
             watch.close()
 
+    def _may_act(self) -> bool:
+        if self._claim is not None:
+            self.leads = self._claim.holds(self._board, self._view.state().leader)
+        return self.leads
+
     def _turn(self) -> End | None:
         seen = self._observe()
         self._report_changes(seen)
@@ -165,6 +198,8 @@ class JobLoop:
                     self.status = status
                 case CreatePods(count=count):
                     self._cluster.create_pods(count)
+                case DeletePods(names=names):
+                    self._cluster.delete_pods(names)
                 case PublishPlan() as published:
                     self._publish(published, seen)
                 case Complete() | Fail():
@@ -187,6 +222,7 @@ class JobLoop:
             finish=self._finish,
             broken_since_unix_s=state.broken_since_unix_s,
             step_seconds={} if self._share_a_machine else self._learnt.step_seconds,
+            troubles=self._troubles(),
         )
         return self._with_history(seen) if self._interval_s else seen
 
@@ -277,7 +313,7 @@ class JobLoop:
                 self._learnt.saw_migration(model)
             self._report(cast(AnyEvent, model))
             return
-        if kind in (KeyKind.AGENT, KeyKind.FAILURE, KeyKind.PROFILE):
+        if kind in (KeyKind.AGENT, KeyKind.FAILURE, KeyKind.PROFILE, KeyKind.LEADER):
             self._wake.set()
         elif isinstance(model, Progress) and model.revision != self._progress_revision:
             # Progress comes several times a second; what matters is that an epoch has formed.

@@ -26,6 +26,14 @@ class PodPhase(StrEnum):
 
 
 @dataclass(frozen=True)
+class Crash:
+    """A pod ended by a fault of its own: the user's code, or what it was told to run."""
+
+    at_unix_s: float
+    message: str
+
+
+@dataclass(frozen=True)
 class Pod:
     """A pod of the job, as the cluster shows it."""
 
@@ -34,6 +42,18 @@ class Pod:
     node: str = ""
     notice: Notice | None = None
     """The cluster's signal that its instance goes away."""
+    crash: Crash | None = None
+    trouble: str = ""
+    """Why it does not start, for people; empty when it does, or just waits for an instance."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Something that is not as it should be, while training may go on."""
+
+    reason: str
+    """CamelCase, for programs."""
+    message: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +81,8 @@ class Observation:
     """A planning interval has ended since the last look."""
     step_seconds: Mapping[str, float] = field(default_factory=dict)
     """Measured steps by configuration."""
+    troubles: tuple[Trouble, ...] = ()
+    """Of what the operator leans on: the planner, the board, the cluster."""
 
 
 @dataclass(frozen=True)

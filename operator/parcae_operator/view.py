@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from parcae_api.board_keys import KeyKind
 from parcae_api.board_snapshot import BoardChange, BoardReset
 from parcae_api.events import AnyEvent, Failed
+from parcae_api.leader import Leader
 from parcae_api.membership import Membership
 from parcae_api.model import Contract
 from parcae_api.plan import Plan
@@ -26,6 +27,8 @@ class BoardState:
     profile: Profile | None = None
     progress: Progress | None = None
     failures: tuple[Failed, ...] = ()
+    leader: Leader | None = None
+    """The operator that drives the job."""
     broken_since_unix_s: float | None = None
     """When a member of the current plan first said that its revision is broken."""
 
@@ -48,6 +51,7 @@ class BoardView:
         self._plan: Plan | None = None
         self._profile: Profile | None = None
         self._progress: Progress | None = None
+        self._leader: Leader | None = None
         self._broken_since_unix_s: float | None = None
         self._filled = False
 
@@ -88,6 +92,7 @@ class BoardView:
                 profile=self._profile,
                 progress=self._progress,
                 failures=tuple(self._failures.values()),
+                leader=self._leader,
                 broken_since_unix_s=self._broken_since_unix_s,
             )
 
@@ -105,6 +110,8 @@ class BoardView:
                 self._profile = profile
             case KeyKind.PROGRESS, Progress() as progress:
                 self._progress = progress
+            case KeyKind.LEADER, (Leader() | None) as leader:
+                self._leader = leader
 
     def _take_plan(self, plan: Plan) -> None:
         if self._plan is None or plan.revision > self._plan.revision:

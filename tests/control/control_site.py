@@ -54,6 +54,11 @@ class FakeCluster:
                 self.asked_for += 1
                 self._pods[name] = Pod(name, PodPhase.PENDING)
 
+    def delete_pods(self, names: tuple[str, ...]) -> None:
+        with self._lock:
+            for name in names:
+                self._pods.pop(name, None)
+
     def run(self, name: str) -> None:
         """A pod of that name runs, in place of one that was pending."""
         with self._lock:

@@ -26,6 +26,8 @@ from parcae_operator.observation import Pod, PodPhase
 _log = logging.getLogger(__name__)
 
 NOTICE_SOURCE = "fake-cloud"
+_DELETION_SECONDS = 30.0
+"""How long a pod has that is given back."""
 _CRASH_SECONDS = 3.0
 """An agent that ends by itself sooner after its start has crashed."""
 _CRASHES_FORGIVEN = 2
@@ -123,6 +125,20 @@ class LocalCluster:
                 self._created += 1
                 self._pods[name] = _Pod(name)
             self._bind()
+
+    def delete_pods(self, names: tuple[str, ...]) -> None:
+        """Give pods back: one that waits for a node goes at once, the others get a SIGTERM."""
+        with self._lock:
+            for name in names:
+                pod = self._pods.get(name)
+                if pod is None or pod.notice is not None:
+                    continue
+                if pod.process is None:
+                    del self._pods[name]
+                    continue
+                deadline_unix_s = time.time() + _DELETION_SECONDS
+                pod.notice = Notice(deadline_unix_s=deadline_unix_s, source="deleted")
+                _send(pod.process.pid, signal.SIGTERM)
 
     # What the cloud does
 

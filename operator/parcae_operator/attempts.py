@@ -1,0 +1,58 @@
+"""Crashes of the user's code: how many there were, and when to try again. Pure.
+
+One fault shows on many workers within seconds, so crashes are counted by bursts. What ends an
+instance is never counted here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from parcae_operator.observation import Observation
+
+BURST_S = 10.0
+"""Crashes no further apart are one."""
+FIRST_BACKOFF_S = 10.0
+LONGEST_BACKOFF_S = 300.0
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One burst of crashes."""
+
+    first_unix_s: float
+    last_unix_s: float
+    message: str
+    """Of its first."""
+    traceback: str
+
+
+def attempts(seen: Observation) -> tuple[Attempt, ...]:
+    """The bursts so far, oldest first: what workers reported and what the cluster saw."""
+    crashes = [Attempt(f.at_unix_s, f.at_unix_s, f.message, f.traceback) for f in seen.failures]
+    reported = {failure.worker.partition("/")[0] for failure in seen.failures}
+    pods_reported = {seen.agents[i].pod for i in reported if i in seen.agents} | {
+        incarnation.rpartition("-")[0] for incarnation in reported
+    }
+    crashes += [
+        Attempt(pod.crash.at_unix_s, pod.crash.at_unix_s, pod.crash.message, "")
+        for pod in seen.pods
+        if pod.crash is not None and pod.name not in pods_reported
+    ]
+    bursts: list[Attempt] = []
+    for crash in sorted(crashes, key=lambda c: c.first_unix_s):
+        if bursts and crash.first_unix_s - bursts[-1].last_unix_s <= BURST_S:
+            last = bursts.pop()
+            crash = Attempt(
+                last.first_unix_s, crash.last_unix_s, last.message, last.traceback or ""
+            )
+        bursts.append(crash)
+    return tuple(bursts)
+
+
+def retry_at_unix_s(past: tuple[Attempt, ...]) -> float:
+    """When pods may be asked for again; the wait doubles with every attempt."""
+    if not past:
+        return 0.0
+    backoff_s = min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(len(past) - 1, 16))
+    return past[-1].last_unix_s + backoff_s

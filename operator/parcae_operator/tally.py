@@ -1,0 +1,109 @@
+"""What has happened to a job so far, folded into its status: counters, newest decisions. Pure.
+
+The status on the API server is where it is kept: a new operator goes on from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from parcae_api.events import AnyEvent, InstanceLost, Migration, Planned
+from parcae_api.job_status import MOST_DECISIONS, Decision, JobStatus, LastMigration
+from parcae_operator.status import timestamp
+
+_LONGEST_WHY = 1024
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The story so far."""
+
+    preemptions: int = 0
+    preemptions_noticed: int = 0
+    migrations: int = 0
+    liveput_samples_per_second: float = 0.0
+    last_migration: LastMigration | None = None
+    decisions: tuple[Decision, ...] = ()
+    start_time: str = ""
+
+    @classmethod
+    def of(cls, status: JobStatus) -> Tally:
+        """As an earlier operator left it."""
+        return cls(
+            preemptions=status.preemptions,
+            preemptions_noticed=status.preemptions_noticed,
+            migrations=status.migrations,
+            liveput_samples_per_second=status.liveput_samples_per_second,
+            last_migration=status.last_migration,
+            decisions=status.decisions,
+            start_time=status.start_time,
+        )
+
+    def saw(self, event: AnyEvent) -> Tally:
+        """With one more event. The same migration or plan twice counts once."""
+        match event:
+            case InstanceLost():
+                return replace(
+                    self,
+                    preemptions=self.preemptions + 1,
+                    preemptions_noticed=self.preemptions_noticed + event.noticed,
+                )
+            case Planned():
+                return self._planned(event)
+            case Migration():
+                return self._migrated(event)
+            case _:
+                return self
+
+    def onto(self, status: JobStatus) -> JobStatus:
+        """The status with all of this."""
+        paused = not status.configuration
+        return status.model_copy(
+            update={
+                "preemptions": self.preemptions,
+                "preemptions_noticed": self.preemptions_noticed,
+                "migrations": self.migrations,
+                "liveput_samples_per_second": 0.0 if paused else self.liveput_samples_per_second,
+                "last_migration": self.last_migration,
+                "decisions": self.decisions,
+                "start_time": self.start_time,
+            }
+        )
+
+    def _planned(self, event: Planned) -> Tally:
+        if any(decision.revision == event.revision for decision in self.decisions):
+            return self
+        at = timestamp(event.at_unix_s)
+        decision = Decision(
+            time=at,
+            revision=event.revision,
+            reason=str(event.reason),
+            configuration=event.configuration,
+            why=event.why[:_LONGEST_WHY],
+        )
+        liveput = event.liveput_samples_per_second
+        return replace(
+            self,
+            decisions=(decision, *self.decisions)[:MOST_DECISIONS],
+            liveput_samples_per_second=(event.samples_per_second or 0.0)
+            if liveput is None
+            else liveput,
+            start_time=self.start_time or at,
+        )
+
+    def _migrated(self, event: Migration) -> Tally:
+        last = self.last_migration
+        if last is not None and event.revision <= last.revision:
+            return self
+        return replace(
+            self,
+            migrations=self.migrations + 1,
+            last_migration=LastMigration(
+                time=timestamp(event.at_unix_s),
+                revision=event.revision,
+                kind=str(event.kind),
+                pause_seconds=event.pause_seconds,
+                bytes_moved=event.bytes_moved,
+                steps_replayed=event.steps_replayed,
+            ),
+        )
