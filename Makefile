@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test lint types units processes bench install clean
+.PHONY: demo test lint types units processes bench crds install clean
 
 demo: install
 	$(BIN)/parcae local examples/gpt/job.yaml --trace traces/p3-dense-8.trace \
@@ -25,6 +25,9 @@ tests: install
 
 bench: install
 	$(BIN)/python -m benchmarks
+
+crds: install
+	$(BIN)/python -m parcae_api.crd
 
 install: .venv/installed
 

@@ -22,9 +22,13 @@ API_VERSION = "parcae.dev/v1alpha1"
 KIND = "ParcaeJob"
 MAX_INSTANCES = 512
 
-_ENTRYPOINT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
-_NAME = r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$"
+MAX_NAME = 40
 """Shorter than Kubernetes allows: pods and labels are named after the job."""
+
+# Checked by the API server too, before anything is stored: ``crd_rules`` holds the same in CEL.
+ENTRYPOINT = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*"
+NAME = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+CONFIG_MAP = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
 _NAMESPACE = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 
 
@@ -38,36 +42,48 @@ class Reduction(StrEnum):
 
 
 class Instances(Manifest):
-    """How many instances the job takes."""
+    """How many instances the job takes; it trains with whatever is there between the two."""
 
     min: Annotated[int, Field(ge=1, le=MAX_INSTANCES)] = 1
-    """Below this many, training pauses and state is kept."""
+    """With fewer, training pauses and its state is kept."""
     max: Annotated[int, Field(ge=1, le=MAX_INSTANCES)]
-    """Pods for this many stay requested, so that capacity is looked for."""
+    """Pods for this many stay requested, so that the cluster looks for capacity."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.min > self.max:
-            raise ValueError(f"min ({self.min}) must not be above max ({self.max})")
+            raise ValueError(
+                f"min ({self.min}) must not be above max ({self.max}); lower min or raise max"
+            )
         return self
 
 
 class Entrypoint(Manifest):
-    """The user's function that returns a ``parcae_agent.Training``."""
+    """The user's function that returns a ``parcae_agent.Training``. It cannot be changed."""
 
     function: Annotated[str, Field(max_length=253)]
-    """``module:function``; the module is imported from the manifest's folder or the image."""
+    """``module:function``, like ``train:gpt``."""
     args: Annotated[dict[str, JsonValue], Field(max_length=64)] = {}
-    """Keyword arguments for it."""
+    """Keyword arguments for the function: any JSON values."""
     config_map: Annotated[str, Field(max_length=253)] | None = None
     """A ConfigMap of the job's namespace that holds the module, for small scripts. Without one the
-    module is imported from the image. Local runs read the manifest's folder."""
+    module is imported from the image. Local runs import it from the manifest's folder."""
 
     @field_validator("function")
     @classmethod
     def _has_form(cls, value: str) -> str:
-        if not _ENTRYPOINT.fullmatch(value):
-            raise ValueError(f"{value!r} must have the form module:function, like train:gpt")
+        if not re.fullmatch(ENTRYPOINT, value):
+            raise ValueError(f"'{value}' must have the form module:function, like train:gpt")
+        return value
+
+    @field_validator("config_map")
+    @classmethod
+    def _is_a_name(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(CONFIG_MAP, value):
+            raise ValueError(
+                f"'{value}' cannot be the name of a ConfigMap; use lower-case letters, digits, "
+                "'-' and '.', with a letter or digit at both ends"
+            )
         return value
 
     @property
@@ -82,16 +98,19 @@ class Entrypoint(Manifest):
 
 
 class Pipeline(Manifest):
-    """Bounds on the pipeline depth P."""
+    """Bounds on the pipeline depth P: how many stages the model is cut into."""
 
     min_stages: Annotated[int, Field(ge=1, le=MAX_INSTANCES)] = 1
+    """At least this many, for a model that does not fit into fewer devices."""
     max_stages: Annotated[int, Field(ge=1, le=MAX_INSTANCES)] = MAX_INSTANCES
+    """At most this many. There are never more stages than layers."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.min_stages > self.max_stages:
             raise ValueError(
-                f"minStages ({self.min_stages}) must not be above maxStages ({self.max_stages})"
+                f"minStages ({self.min_stages}) must not be above maxStages "
+                f"({self.max_stages}); lower minStages or raise maxStages"
             )
         return self
 
@@ -99,33 +118,37 @@ class Pipeline(Manifest):
 class Checkpoint(Manifest):
     """Durable copies, read only when no living worker holds a layer any more."""
 
-    every_steps: Annotated[int, Field(ge=1)] = 50
-    path: Annotated[str, Field(max_length=4096)] | None = None
-    """A folder that every worker reaches, on a volume of the template. Without one, state lives in
-    the workers alone. Local runs use the run's own folder."""
+    every_steps: Annotated[int, Field(ge=1, le=2**31 - 1)] = 50
+    """Steps from one copy to the next."""
+    path: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+    """A folder that every worker reaches, on a volume of the template; it cannot be changed.
+    Without one, state lives in the workers alone. Local runs use the run's own folder."""
 
 
 class Planning(Manifest):
-    """How the future is looked at."""
+    """How the future is looked at: the plan that is best in expectation is made from it."""
 
     interval_seconds: Annotated[int, Field(ge=1, le=86_400)] = 60
     """The clock of history and forecast. Events are answered at once, whatever it is."""
     horizon: Annotated[int, Field(ge=1, le=60)] = 12
-    """Intervals to look ahead."""
+    """How many intervals to look ahead."""
 
 
 class JobSpec(Manifest):
-    """What the user wants."""
+    """What is to be trained, and within which bounds."""
 
     instances: Instances
     entrypoint: Entrypoint
     reduction: Reduction = Reduction.EXACT
-    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
-    """Draws initial weights, data order and dropout."""
+    """How gradients are summed over the global batch; it cannot be changed. ``exact``: in one fixed
+    order, so that losses and weights are bit for bit the same, whatever is preempted. ``fast``: by
+    a weighted all-reduce, whose bits change with the layout."""
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    """Draws initial weights, data order and dropout. It cannot be changed."""
     pipeline: Pipeline = Pipeline()
     checkpoint: Checkpoint = Checkpoint()
     threads_per_worker: Annotated[int, Field(ge=1, le=256)] = 1
-    """CPU threads of one worker. Part of the bits: another number gives other roundings."""
+    """CPU threads of one worker. It cannot be changed: another number gives other roundings."""
     planning: Planning = Planning()
     suspend: bool = False
     """Pause: state is saved, and where there is a checkpoint path the pods are given back."""
@@ -133,10 +156,10 @@ class JobSpec(Manifest):
     """Crashes of the user's code that are tried again. Losses of instances never count. Training is
     deterministic, so most crashes come again at the same step."""
     ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
-    """The finished job is deleted after this time. Without it, it stays."""
+    """The finished job is deleted after this many seconds. Without it, it stays."""
     template: dict[str, JsonValue] = {}
-    """Pod template of the agents, as in a Deployment; its first container trains. Unused by local
-    runs."""
+    """Pod template of the agents, as in a Deployment; its first container trains. Needed on
+    Kubernetes, unused by local runs."""
 
     @model_validator(mode="after")
     def _depth_is_reachable(self) -> Self:
@@ -151,7 +174,8 @@ class JobSpec(Manifest):
 class Metadata(Manifest):
     """The part of Kubernetes' object metadata that local runs read too."""
 
-    name: Annotated[str, Field(pattern=_NAME)]
+    name: str
+    """At most 40 lower-case letters, digits and ``-``: pods and labels are named after the job."""
     namespace: Annotated[str, Field(pattern=_NAMESPACE)] = "default"
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
@@ -160,9 +184,24 @@ class Metadata(Manifest):
     generation: int = 0
     """Counts the edits of the spec."""
 
+    @field_validator("name")
+    @classmethod
+    def _fits_pods(cls, value: str) -> str:
+        if len(value) > MAX_NAME:
+            raise ValueError(
+                f"has {len(value)} characters, but pods are named after the job; "
+                f"use at most {MAX_NAME}"
+            )
+        if not re.fullmatch(NAME, value):
+            raise ValueError(
+                f"'{value}' cannot name pods; use lower-case letters, digits and '-', "
+                "with a letter or digit at both ends"
+            )
+        return value
+
 
 class ParcaeJob(Manifest):
-    """The whole object, as ``kubectl apply`` takes it."""
+    """One model, trained on instances that may be preempted at any time."""
 
     api_version: Literal["parcae.dev/v1alpha1"]
     kind: Literal["ParcaeJob"]
@@ -182,8 +221,8 @@ def load_job(path: Path) -> ParcaeJob:
         document: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        detail = " ".join(str(error).split())
+    except Exception as error:  # PyYAML lets many of Python's own through: 2026-13-01, !!int ""
+        detail = _cut(" ".join(str(error).split()) or type(error).__name__, 300)
         raise InputError(f"{path}: is not YAML: {detail}") from error
     if not isinstance(document, dict):
         raise InputError(f"{path}: must hold one {KIND} object, not {type(document).__name__}")
@@ -195,18 +234,26 @@ def load_job(path: Path) -> ParcaeJob:
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 80
+_short.maxlevel = 2
 
 
 def explain(error: ValidationError) -> str:
-    """One sentence for the first problem of a validation error: field, value, remedy."""
+    """One sentence of bounded length for the first problem: field, value, remedy."""
     first = error.errors(include_url=False)[0]
-    field = ".".join(str(part) for part in first["loc"]) or "the object"
+    field = _cut(".".join(_cut(str(part), 64) for part in first["loc"]), 200) or "the object"
     match first["type"]:
         case "missing":
             return f"{field}: is required; add it"
         case "extra_forbidden":
             return f"{field}: is not a known field; remove it or correct its spelling"
         case "value_error":
-            return f"{field}: {first['msg'].removeprefix('Value error, ')}"
+            return f"{field}: {_cut(first['msg'].removeprefix('Value error, '), 500)}"
         case _:
-            return f"{field}: {first['msg']}, but it is {_short.repr(first['input'])}"
+            value = _cut(_short.repr(first["input"]), 160)
+            return f"{field}: {_cut(first['msg'], 500)}, but it is {value}"
+
+
+def _cut(text: str, length: int) -> str:
+    """One printable line of at most that length: what users wrote may be anything."""
+    line = "".join(c if c.isprintable() else "\ufffd" for c in text[: length + 1])
+    return line if len(line) <= length else line[: length - 1] + "…"

@@ -40,12 +40,15 @@ class Condition(Manifest):
     """One condition, with Kubernetes' standard fields."""
 
     type: ConditionType
+    """What it is about."""
     status: Literal["True", "False", "Unknown"]
+    """Whether it holds."""
     reason: Name
-    """CamelCase, for programs."""
+    """Why, in one CamelCase word, for programs."""
     message: Text = ""
-    """One sentence, for people."""
+    """Why, in one sentence, for people."""
     observed_generation: Count = 0
+    """The ``metadata.generation`` that it speaks of."""
     last_transition_time: Timestamp = ""
     """When ``status`` last flipped."""
 
@@ -66,8 +69,11 @@ class InstanceCounts(Manifest):
     """Instances by what they do now."""
 
     training: Count = 0
+    """In the grid of the current plan."""
     standby: Count = 0
+    """Ready, outside the grid."""
     starting: Count = 0
+    """On a node, not ready yet."""
     pending: Count = 0
     """Pods that wait for a node."""
     leaving: Count = 0
@@ -78,62 +84,77 @@ class Decision(Manifest):
     """A plan that was published, and why."""
 
     time: Timestamp
+    """When it was published."""
     revision: Count
+    """Its number, which only grows."""
     reason: Name
-    """The plan's reason: initial, notice, loss, join, forecast, rollback, suspend or finish."""
+    """What it answers: initial, notice, loss, join, forecast, rollback, suspend or finish."""
     configuration: Name
     """D×P, or ``paused``."""
     why: Text
+    """Why this configuration and no other, in words."""
 
 
 class LastMigration(Manifest):
     """The newest change of plan that formed."""
 
     time: Timestamp
+    """When its workers trained on."""
     revision: Count
+    """Of the plan that formed."""
     kind: Name
+    """``intra_stage``: regrouped only; ``inter_stage``: a stage's state was copied; ``pipeline``:
+    layers were cut anew."""
     pause_seconds: Annotated[float, Field(ge=0)]
+    """From the last step before to the first one after."""
     bytes_moved: Count
+    """Model state that went from one worker to another."""
     steps_replayed: Count
+    """Steps trained a second time because their state was lost."""
 
 
 class JobStatus(Manifest):
-    """What the operator writes back."""
+    """How it goes, written by the operator."""
 
     observed_generation: Count = 0
-    """The newest spec that was acted on."""
+    """The newest ``metadata.generation`` that was acted on."""
     phase: Phase = Phase.PENDING
+    """The job in one word, derived from its conditions; programs read those."""
     conditions: Annotated[tuple[Condition, ...], Field(max_length=16)] = ()
+    """What holds of the job now, and why."""
     configuration: Name = ""
-    """D×P of the current plan, empty while paused."""
+    """D×P of the current plan: replicas by pipeline stages. Empty while paused."""
     revision: Count = 0
-    """Of the current plan."""
+    """Number of the current plan, which only grows."""
     step: Count = 0
     """Committed steps."""
     total_steps: Count = 0
-    """Of the whole job; 0 until the user's code is loaded."""
+    """Steps of the whole job; 0 until the user's code is loaded."""
     samples: Count = 0
     """Committed samples: each counted once, whatever was preempted."""
     instances: Count = 0
-    """Ready, and to stay."""
+    """Instances that are ready, and to stay."""
     instance_counts: InstanceCounts = InstanceCounts()
     throughput_samples_per_second: float = 0.0
-    """Measured."""
+    """Committed samples per second, as measured."""
     liveput_samples_per_second: float = 0.0
-    """Expected over the horizon under the forecast, by the newest plan."""
+    """Committed samples per second that the newest plan expects over the horizon, under the
+    forecast of preemptions."""
     preemptions: Count = 0
     """Instances lost, noticed or not, since the job was created."""
     preemptions_noticed: Count = 0
+    """Those of them that a notice announced."""
     migrations: Count = 0
-    """Plans that formed, the first one aside."""
+    """Changes of plan that formed."""
     failures: Count = 0
-    """Crashes of the user's code that counted against backoffLimit."""
+    """Crashes of the user's code that counted against ``backoffLimit``."""
     last_migration: LastMigration | None = None
     decisions: Annotated[tuple[Decision, ...], Field(max_length=MOST_DECISIONS)] = ()
     """The newest plans, newest first."""
     start_time: Timestamp = ""
     """When the first plan was published."""
     completion_time: Timestamp = ""
+    """When the last step was committed."""
 
     def condition(self, type_: ConditionType) -> Condition | None:
         """The condition of that type, or None."""

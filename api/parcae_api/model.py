@@ -30,4 +30,6 @@ class Contract(BaseModel):
 class Manifest(Contract):
     """A part of the ParcaeJob object: camelCase outside, snake_case in Python."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, use_attribute_docstrings=True
+    )
