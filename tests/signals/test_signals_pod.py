@@ -207,6 +207,14 @@ def test_container_that_ended_before_its_pod_says_so() -> None:
     assert (pod.phase, pod.loss) == (PodPhase.GONE, Loss.CRASHED)
 
 
+def test_end_is_when_the_kubelet_says_so() -> None:
+    statuses = ended(42)
+    statuses[0]["state"]["terminated"]["finishedAt"] = rfc3339(T0 - 5)
+    failed = read_pod(make_pod(phase="Failed", containerStatuses=statuses), NODE, T0)
+    assert failed.ended_unix_s == T0 - 5
+    assert read_pod(make_pod(phase="Failed", reason="NodeLost"), NODE, T0).ended_unix_s is None
+
+
 def test_restarted_container_is_another_process() -> None:
     statuses = [{"containerID": "containerd://2", "restartCount": 3, "state": {"running": {}}}]
     pod = read_pod(make_pod(containerStatuses=statuses), NODE, T0)

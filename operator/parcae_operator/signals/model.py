@@ -176,6 +176,8 @@ class PodReading:
     deadline_unix_s: float | None = None
     """When the kubelet kills it: its grace is already in."""
     exit_code: int | None = None
+    ended_unix_s: float | None = None
+    """When its container ended."""
     restarts: int = 0
     """Its containers' restarts: a pod's UID is no identity of a process."""
     container_ids: tuple[str, ...] = field(default=())

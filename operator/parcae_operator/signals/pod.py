@@ -61,6 +61,7 @@ class _Ended:
 
     exit_code: int
     reason: str
+    at_unix_s: float | None = None
 
 
 def read_pod(
@@ -99,6 +100,7 @@ def read_pod(
         held_up=_held_up(pod) if phase is PodPhase.PENDING else None,
         deadline_unix_s=kill_s,
         exit_code=ended.exit_code if ended else None,
+        ended_unix_s=ended.at_unix_s if ended else None,
         restarts=sum(number(found, "restartCount") or 0 for found in _containers(pod)),
         container_ids=tuple(filter(None, (text(c, "containerID") for c in _containers(pod)))),
         may_force_delete=_may_force_delete(node, severity, node_gone, kill_s, now_unix_s),
@@ -235,7 +237,11 @@ def _containers(pod: Raw) -> list[Raw]:
 def _ended(pod: Raw) -> _Ended | None:
     """How its containers ended: the first that failed, else one that ended well."""
     found = [
-        _Ended(code, text(container, "state", "terminated", "reason"))
+        _Ended(
+            code,
+            text(container, "state", "terminated", "reason"),
+            time_s(container, "state", "terminated", "finishedAt"),
+        )
         for container in _containers(pod)
         if (code := number(container, "state", "terminated", "exitCode")) is not None
     ]
