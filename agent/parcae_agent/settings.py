@@ -79,6 +79,9 @@ class AgentConfig(Contract):
 def from_environment(environ: Mapping[str, str] = os.environ) -> AgentConfig:
     """An agent's configuration from ``PARCAE_AGENT``, which the operator writes into the pod.
 
+    Where the pod runs is not known when it is made; ``PARCAE_NODE_NAME`` and ``PARCAE_ADDRESS``
+    tell.
+
     Raises:
         InputError: the variable is missing or damaged.
     """
@@ -86,6 +89,11 @@ def from_environment(environ: Mapping[str, str] = os.environ) -> AgentConfig:
     if raw is None:
         raise InputError("PARCAE_AGENT: is not set; agents are started by the operator")
     try:
-        return AgentConfig.from_json(raw)
+        config = AgentConfig.from_json(raw)
     except ValidationError as error:
         raise InputError(f"PARCAE_AGENT: {explain(error)}") from error
+    placed = {"node": environ.get("PARCAE_NODE_NAME"), "address": environ.get("PARCAE_ADDRESS")}
+    config = config.model_copy(update={name: value for name, value in placed.items() if value})
+    if not config.address:
+        raise InputError("PARCAE_ADDRESS: is not set; give the pod's IP address")
+    return config

@@ -18,12 +18,14 @@ LONGEST_PAUSE_S = 30.0
 class FallbackPlanner:
     """Asks ``first``; while that does not answer, ``second``. For one thread.
 
+    Without a ``first`` there is nothing to miss: that is how the operator was set up.
+
     A service that is away is asked again after a pause that doubles, so a decision waits for it
     once and not every time.
     """
 
     def __init__(
-        self, first: Planner, second: Planner, *, clock: Callable[[], float] = time.monotonic
+        self, first: Planner | None, second: Planner, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._first = first
         self._second = second
@@ -35,6 +37,8 @@ class FallbackPlanner:
 
     def plan(self, request: PlanRequest) -> PlanAnswer:
         """See ``Planner.plan``."""
+        if self._first is None:
+            return self._second.plan(request)
         if self._clock() >= self._again_s:
             try:
                 answer = self._first.plan(request)

@@ -123,6 +123,7 @@ class JobLoop:
         """Whether this operator drives the job."""
         self._availability: Availability | None = None
         self._learnt = Learnt()
+        self._has_looked = False
         self._seen_ready: set[str] = set()
         self._seen_notices: set[str] = set()
         self.status = JobStatus()
@@ -282,6 +283,10 @@ class JobLoop:
         self._trouble = trouble
 
     def _report_changes(self, seen: Observation) -> None:
+        if not self._has_looked and seen.plan is not None:
+            # Adopted in mid-run: who is there already was reported when it came.
+            self._seen_ready.update(seen.agents)
+        self._has_looked = True
         pods = {pod.name: pod for pod in seen.pods}
         for incarnation, agent in seen.agents.items():
             ready = any(worker.ready for worker in agent.workers)

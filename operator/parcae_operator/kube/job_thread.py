@@ -1,0 +1,155 @@
+"""The thread on which one job's loop runs, from the board's first answer to the job's end."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from parcae_api.board import JobBoard
+from parcae_api.errors import BoardError, ParcaeError
+from parcae_api.events import AnyEvent
+from parcae_api.job import ParcaeJob
+from parcae_operator.fallback import FallbackPlanner
+from parcae_operator.kube.pace import Pace
+from parcae_operator.kube.pod_cluster import PodCluster
+from parcae_operator.kube.services import Services
+from parcae_operator.loop import End, JobLoop
+from parcae_operator.observation import Trouble
+from parcae_optimizer.reactive import ReactivePlanner
+
+_log = logging.getLogger(__name__)
+
+
+class JobThread:
+    """Drives one job until it ends or is stopped. What fails is tried again, more and more rarely.
+
+    Args:
+        job: The job.
+        services: The operator's.
+        report: Takes what happens; called from several threads.
+        on_turn: Called after each look, from this thread.
+    """
+
+    def __init__(
+        self,
+        job: ParcaeJob,
+        services: Services,
+        *,
+        report: Callable[[AnyEvent], None],
+        on_turn: Callable[[], None],
+    ) -> None:
+        metadata = job.metadata
+        self._job = job
+        self._services = services
+        self._on_turn = on_turn
+        self._stop = threading.Event()
+        self._failure: Trouble | None = None
+        self._planner = FallbackPlanner(services.planner, ReactivePlanner())
+        self.board = JobBoard(services.board, metadata.namespace, metadata.name)
+        self.cluster = PodCluster(
+            job,
+            services.api,
+            services.store,
+            services.settings,
+            services.loop,
+            agents=lambda: self.loop.board_state.agents,
+            report=report,
+        )
+        self._report = report
+        self.loop = self._new_loop()
+        self.end: End | None = None
+        """How the job ended; None while it has not."""
+        self._thread = threading.Thread(target=self._run, name=f"job-{metadata.name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it drives the job."""
+        return self._thread.is_alive()
+
+    def update(self, job: ParcaeJob) -> None:
+        """The user has edited the job."""
+        self._job = job
+        self.cluster.job = job
+        self.loop.update(job)
+
+    def wake(self) -> None:
+        """Something may have changed."""
+        self.loop.wake()
+
+    def stop(self) -> None:
+        """Leave the job alone; training goes on. Does not wait."""
+        self._stop.set()
+        self.loop.stop()
+
+    def join(self) -> None:
+        """Wait until it has left the job alone."""
+        self._thread.join()
+
+    def troubles(self) -> tuple[Trouble, ...]:
+        """What is not as it should be, the worst first."""
+        found = [self._failure] if self._failure is not None else []
+        if self._services.claim.board_is_away:
+            text = "etcd does not answer; training goes on with the current plan"
+            found.append(Trouble("BoardUnavailable", text))
+        if self.cluster.trouble is not None:
+            found.append(self.cluster.trouble)
+        if self._planner.trouble:
+            found.append(Trouble("PlannerUnavailable", self._planner.trouble))
+        return tuple(found)
+
+    def _new_loop(self) -> JobLoop:
+        return JobLoop(
+            self._job,
+            self.board,
+            self.cluster,
+            self._planner,
+            report=self._report,
+            interval_s=float(self._job.spec.planning.interval_seconds),
+            claim=self._services.claim,
+            troubles=self.troubles,
+            on_turn=self._after_turn,
+        )
+
+    def _run(self) -> None:
+        pace = Pace()
+        while not self._stop.is_set():
+            try:
+                self._prepare_board()
+                self._failure = None
+                self.end = self.loop.run()
+                break
+            except BoardError as error:
+                self._failed("BoardUnavailable", error)
+            except ParcaeError as error:
+                self._failed("OperatorError", error)
+            except Exception as error:
+                _log.exception("%s: the loop failed", self.board.prefix)
+                self._failed("OperatorError", error)
+            pace.failed()
+            self._on_turn()
+            self._stop.wait(pace.left_s)
+            self.loop = self._new_loop()
+            if self._stop.is_set():
+                self.loop.stop()
+        self._on_turn()
+
+    def _failed(self, reason: str, error: Exception) -> None:
+        trouble = Trouble(reason, f"{error}; it is tried again")
+        if trouble != self._failure:
+            _log.warning("%s: %s", self.board.prefix, trouble.message)
+        self._failure = trouble
+
+    def _prepare_board(self) -> None:
+        """Write the job down; what an earlier job of that name has left goes first."""
+        before = self.board.job()
+        if before is not None and before.metadata.uid != self._job.metadata.uid:
+            self.board.clear()
+        self.board.put_job(self._job)
+
+    def _after_turn(self) -> None:
+        if self.loop.leads:
+            self.cluster.vanished()
+            self.cluster.bury()
+        self._on_turn()

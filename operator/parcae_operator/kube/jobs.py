@@ -1,0 +1,144 @@
+"""All jobs of the operator: starts and ends their runners, and looks at everything now and then.
+
+Watches tell what changed; a complete list tells what is. No job is touched before the first
+complete list of pods and nodes: to an operator that has just started, all would seem to be missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+from parcae_api.board_keys import ROOT
+from parcae_api.errors import BoardError
+from parcae_operator.kube.errors import ClusterError
+from parcae_operator.kube.labels import JOB, JobKey, job_of
+from parcae_operator.kube.objects import identity
+from parcae_operator.kube.orphans import clear_orphans
+from parcae_operator.kube.pace import Pace
+from parcae_operator.kube.runner import JobRunner
+from parcae_operator.kube.services import Services
+
+_log = logging.getLogger(__name__)
+
+Object = dict[str, Any]
+
+
+class Jobs:
+    """The runners by job. Belongs to the event loop; ``wake`` may come from any thread."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._runners: dict[JobKey, JobRunner] = {}
+        self._leaving: set[JobRunner] = set()
+        self._waiting: dict[JobKey, Object] = {}
+        """Seen before the first complete list."""
+        self._is_ready = False
+        self._nodes_listed_s = float("-inf")
+        self.looked_s = time.monotonic()
+        """When a complete look was last tried, by ``time.monotonic``: a sign of life."""
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look at everything now and then."""
+        self._task = asyncio.create_task(self._resync(), name="resync")
+
+    async def close(self) -> None:
+        """Leave all jobs alone; training goes on."""
+        if self._task is not None:
+            self._task.cancel()
+        runners = [*self._runners.values(), *self._leaving]
+        await asyncio.gather(*(runner.close() for runner in runners))
+
+    def saw(self, body: Object) -> None:
+        """A job, as it is now."""
+        key = job_of(body)
+        if not self._is_ready:
+            self._waiting[key] = body
+            return
+        uid, _ = identity(body)
+        runner = self._runners.get(key)
+        if runner is not None and runner.uid != uid:
+            self._drop(key)
+            runner = None
+        if body.get("metadata", {}).get("deletionTimestamp"):
+            if runner is not None:
+                self._drop(key)
+        elif runner is None:
+            self._runners[key] = JobRunner(body, self._services)
+        else:
+            runner.saw(body)
+
+    def lost(self, body: Object) -> None:
+        """A job's object is deleted."""
+        key = job_of(body)
+        self._waiting.pop(key, None)
+        runner = self._runners.get(key)
+        if runner is not None and runner.uid == identity(body)[0]:
+            self._drop(key)
+
+    def wake(self, key: JobKey) -> None:
+        """Its pods or their nodes have changed. From any thread."""
+        runner = self._runners.get(key)
+        if runner is not None:
+            runner.wake()
+
+    def __len__(self) -> int:
+        return len(self._runners)
+
+    def _drop(self, key: JobKey) -> None:
+        runner = self._runners.pop(key)
+        runner.deleted()
+        self._leaving = {r for r in self._leaving if not r.is_over} | {runner}
+
+    async def _resync(self) -> None:
+        pace = Pace()
+        while True:
+            self.looked_s = time.monotonic()
+            try:
+                await self._look()
+                pace.succeeded()
+                await asyncio.sleep(self._services.settings.resync_seconds)
+            except ClusterError as error:
+                _log.warning("the cluster cannot be looked at: %s", error)
+                pace.failed(getattr(error, "retry_after_s", None))
+                await asyncio.sleep(pace.left_s)
+            except Exception:
+                _log.exception("a complete look failed")
+                pace.failed()
+                await asyncio.sleep(pace.left_s)
+
+    async def _look(self) -> None:
+        services, namespace = self._services, self._services.settings.namespace
+        now_s = time.monotonic()
+        if now_s - self._nodes_listed_s >= services.settings.node_resync_seconds:
+            services.store.saw_all_nodes(await services.api.nodes(), now_s)
+            self._nodes_listed_s = now_s
+        asked_s = time.monotonic()
+        services.store.saw_all_pods(await services.api.pods(JOB, namespace), asked_s)
+        bodies = {job_of(body): body for body in await services.api.jobs(namespace)}
+        first, self._is_ready = not self._is_ready, True
+        if first:
+            await self._clear_orphans(bodies)
+            # What a watch has said since is newer than the list.
+            bodies = {**bodies, **self._waiting}
+            self._waiting.clear()
+        for body in bodies.values():
+            self.saw(body)
+        for key in [key for key in self._runners if key not in bodies and not first]:
+            _log.info("%s vanished while nobody looked", key)
+            self._drop(key)
+        for runner in self._runners.values():
+            runner.listed(asked_s)
+
+    async def _clear_orphans(self, bodies: dict[JobKey, Object]) -> None:
+        """Boards of jobs that were deleted while no operator was there."""
+        namespace = self._services.settings.namespace
+        prefix = f"{ROOT}{namespace}/" if namespace else ROOT
+        uids = {key: identity(body)[0] for key, body in bodies.items()}
+        try:
+            await asyncio.to_thread(clear_orphans, self._services.board, prefix, uids)
+        except BoardError as error:
+            _log.info("boards without a job are not cleared: %s", error)

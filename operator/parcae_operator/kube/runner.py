@@ -1,0 +1,344 @@
+"""One job from the moment it is seen to the moment it is deleted.
+
+A task on the operator's event loop: it follows the object (spec edits, suspension, deletion), keeps
+a thread that drives the job, writes the status, and tidies up at the end. It can be dropped at any
+moment: another one, in another operator, goes on from what the API server and the board hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections import deque
+from typing import Any
+
+from parcae_api.board import JobBoard
+from parcae_api.errors import BoardError, InputError
+from parcae_api.events import AnyEvent
+from parcae_api.job import ParcaeJob
+from parcae_api.job_status import Condition, ConditionType, JobStatus
+from parcae_operator.kube.errors import ClusterError, ClusterUnavailable, NotFound
+from parcae_operator.kube.job_thread import JobThread
+from parcae_operator.kube.labels import JobKey, job_of
+from parcae_operator.kube.objects import dump_status, identity, read_job, read_status
+from parcae_operator.kube.pace import Pace
+from parcae_operator.kube.services import Services
+from parcae_operator.kube.status_writer import StatusWriter
+from parcae_operator.kube.tell import tell, tell_condition
+from parcae_operator.status import ended, phase_of, refused, timestamp, with_transitions
+from parcae_operator.tally import Tally
+
+_log = logging.getLogger(__name__)
+
+Object = dict[str, Any]
+_RESYNC_S = 1.0
+_END_GRACE_S = 5
+"""Seconds that agents have when the job is over: their state is saved."""
+_MOST_EVENTS = 100
+
+
+class JobRunner:
+    """Follows one job, by its UID.
+
+    Args:
+        body: The object as first seen.
+        services: The operator's.
+    """
+
+    def __init__(self, body: Object, services: Services) -> None:
+        self.key: JobKey = job_of(body)
+        self.uid, self._generation = identity(body)
+        self._services = services
+        self._body = body
+        self._acted_on = -1
+        self._job: ParcaeJob | None = None
+        self._refusal: JobStatus | None = None
+        self._thread: JobThread | None = None
+        self._tally = Tally.of(read_status(body))
+        self._tally_lock = threading.Lock()
+        self._writer = StatusWriter(read_status(body))
+        self._to_tell: deque[Object] = deque(maxlen=_MOST_EVENTS)
+        self._started_unix_s = time.time()
+        self._wake = asyncio.Event()
+        self._pace = Pace()
+        self._deleted = False
+        self._task = asyncio.create_task(self._run(), name=f"job {self.key}")
+
+    # What the registry says.
+
+    def saw(self, body: Object) -> None:
+        """The object, as it is now."""
+        self._body = body
+        self._wake.set()
+
+    def wake(self) -> None:
+        """Its pods or their nodes have changed. From any thread."""
+        thread = self._thread
+        if thread is not None:
+            thread.wake()
+        with contextlib.suppress(RuntimeError):  # the event loop is closed: the operator ends
+            self._services.loop.call_soon_threadsafe(self._wake.set)
+
+    def listed(self, asked_s: float) -> None:
+        """A complete list of pods was taken in."""
+        if self._thread is not None:
+            self._thread.cluster.listed(asked_s)
+
+    def deleted(self) -> None:
+        """The object is gone: tidy up what the API server does not."""
+        self._deleted = True
+        self._wake.set()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has nothing more to do."""
+        return self._task.done()
+
+    async def close(self) -> None:
+        """Leave the job alone; training goes on."""
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        await self._stop_thread()
+
+    # The task.
+
+    async def _run(self) -> None:
+        while not self._deleted:
+            try:
+                await self._turn()
+                self._pace.succeeded()
+            except NotFound:
+                _log.info("%s is being deleted", self.key)
+            except ClusterError as error:
+                _log.warning("%s: %s", self.key, error)
+                retry_after_s = getattr(error, "retry_after_s", None)
+                self._pace.failed(retry_after_s)
+            except Exception:
+                _log.exception("%s: a turn failed", self.key)
+                self._pace.failed()
+            await self._rest()
+        await self._tidy_up()
+
+    async def _rest(self) -> None:
+        """Until something happens; a server that does not answer is left alone meanwhile."""
+        if self._pace.left_s and not self._deleted:
+            await asyncio.sleep(self._pace.left_s)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_RESYNC_S):
+                await self._wake.wait()
+        self._wake.clear()
+
+    async def _turn(self) -> None:
+        if self._writer.written.completion_time or _is_terminal(self._writer.written):
+            await self._after_the_end()
+            return
+        self._read_spec()
+        if self._refusal is not None:
+            await self._stop_thread()
+            await self._write(self._tally.onto(self._refusal))
+        else:
+            self._keep_thread()
+            await self._write_progress()
+        await self._tell()
+
+    def _read_spec(self) -> None:
+        """Act on what the user has written, once per edit."""
+        _, generation = identity(self._body)
+        if generation == self._acted_on:
+            return
+        self._acted_on = generation
+        try:
+            self._job = read_job(self._body)
+        except InputError as error:
+            self._refusal = refused(generation, str(error))
+            return
+        self._refusal = None
+        if self._thread is not None:
+            self._thread.update(self._job)
+
+    def _keep_thread(self) -> None:
+        assert self._job is not None
+        if self._thread is None:
+            self._thread = JobThread(
+                self._job, self._services, report=self._report, on_turn=self._turned
+            )
+
+    async def _write_progress(self) -> None:
+        thread, job = self._thread, self._job
+        assert thread is not None
+        assert job is not None
+        with self._tally_lock:
+            tally = self._tally
+        if thread.end is not None:
+            status = ended(tally.onto(thread.loop.status), thread.end)
+            status = status.model_copy(update={"completion_time": timestamp(time.time())})
+            await self._write(status)
+            return
+        troubles = thread.troubles()
+        if thread.loop.leads:
+            await self._write(tally.onto(thread.loop.status))
+            return
+        self._stand_by()
+        if troubles:
+            # Nobody can drive the job while the board is away; say so.
+            trouble = troubles[0]
+            await self._write(_in_trouble(self._writer.written, trouble.reason, trouble.message))
+
+    def _stand_by(self) -> None:
+        """Another operator drives the job: should this one have to go on, then from its words."""
+        written = read_status(self._body)
+        with self._tally_lock:
+            self._tally = Tally.of(written)
+        self._writer.wrote(written)
+
+    async def _write(self, status: JobStatus) -> None:
+        before = self._writer.written
+        status = with_transitions(status, before, self._acted_on, time.time())
+        if not self._writer.is_due(status):
+            return
+        await self._services.api.write_status(
+            self.key.namespace, self.key.name, self.uid, dump_status(status)
+        )
+        self._writer.wrote(status)
+        self._tell_flips(before, status)
+
+    def _tell_flips(self, before: JobStatus, after: JobStatus) -> None:
+        if self._job is None:
+            return
+        for condition in after.conditions:
+            old = before.condition(condition.type)
+            flipped = old is None or old.status != condition.status
+            worth = condition.type not in (ConditionType.READY, ConditionType.PROGRESSING)
+            if flipped and worth and (condition.status == "True" or old is not None):
+                reporter = self._services.settings.identity
+                self._to_tell.append(tell_condition(self._job, condition, reporter))
+
+    async def _tell(self) -> None:
+        """Events are for people, and best effort: one that cannot be written is dropped."""
+        while self._to_tell:
+            event = self._to_tell.popleft()
+            try:
+                await self._services.api.create_event(self.key.namespace, event)
+            except ClusterUnavailable:
+                self._to_tell.appendleft(event)
+                raise
+            except ClusterError as error:
+                _log.info("%s: an event was not written: %s", self.key, error)
+
+    async def _after_the_end(self) -> None:
+        """The job is over: give its pods back, and delete it when its time has come."""
+        await self._tell()
+        job = self._job or self._readable()
+        if job is None:
+            return
+        if self._thread is None:
+            self._job = job
+            cluster = self._idle_cluster(job)
+        else:
+            await self._stop_thread(keep=True)
+            cluster = self._thread.cluster
+        await asyncio.to_thread(cluster.delete_all, keep_crashed=True, grace_s=_END_GRACE_S)
+        ttl_s = job.spec.ttl_seconds_after_finished
+        over_s = _unix_s(self._writer.written.completion_time)
+        if ttl_s is not None and time.time() >= over_s + ttl_s:
+            await self._services.api.delete_job(self.key.namespace, self.key.name, self.uid)
+
+    def _readable(self) -> ParcaeJob | None:
+        try:
+            return read_job(self._body)
+        except InputError:
+            return None
+
+    def _idle_cluster(self, job: ParcaeJob) -> Any:
+        from parcae_operator.kube.pod_cluster import PodCluster
+
+        return PodCluster(
+            job,
+            self._services.api,
+            self._services.store,
+            self._services.settings,
+            self._services.loop,
+            agents=dict,
+            report=lambda event: None,
+        )
+
+    async def _tidy_up(self) -> None:
+        """Of a deleted job: its pods go quickly, its board is cleared, as soon as they answer."""
+        cluster = self._thread.cluster if self._thread is not None else None
+        await self._stop_thread()
+        if cluster is not None:
+            with contextlib.suppress(ClusterError):
+                await asyncio.to_thread(cluster.delete_all, keep_crashed=False, grace_s=1)
+        board = JobBoard(self._services.board, self.key.namespace, self.key.name)
+        pace = Pace()
+        while True:
+            try:
+                await asyncio.to_thread(_clear, board, self.uid)
+                return
+            except BoardError as error:
+                _log.info("%s: its board is not cleared yet: %s", self.key, error)
+                pace.failed()
+                await asyncio.sleep(pace.left_s)
+
+    async def _stop_thread(self, *, keep: bool = False) -> None:
+        thread = self._thread
+        if thread is None:
+            return
+        thread.stop()
+        await asyncio.to_thread(thread.join)
+        if not keep:
+            self._thread = None
+
+    # From the job's thread.
+
+    def _report(self, event: AnyEvent) -> None:
+        with self._tally_lock:
+            self._tally = self._tally.saw(event)
+        job, thread = self._job, self._thread
+        if event.at_unix_s < self._started_unix_s or thread is None or not thread.loop.leads:
+            return  # told before, or by the operator that drives the job
+        if job is not None and (told := tell(job, event, self._services.settings.identity)):
+            self._to_tell.append(told)
+
+    def _turned(self) -> None:
+        with contextlib.suppress(RuntimeError):
+            self._services.loop.call_soon_threadsafe(self._wake.set)
+
+
+def _clear(board: JobBoard, uid: str) -> None:
+    """Unless another job of that name has taken it over."""
+    job = board.job()
+    if job is None or job.metadata.uid == uid:
+        board.clear()
+
+
+def _is_terminal(status: JobStatus) -> bool:
+    return status.holds(ConditionType.COMPLETED) or status.holds(ConditionType.FAILED)
+
+
+def _in_trouble(written: JobStatus, reason: str, message: str) -> JobStatus:
+    """What was last known, and what is in the way now."""
+    degraded = Condition(
+        type=ConditionType.DEGRADED, status="True", reason=reason, message=message[:1024]
+    )
+    others = [c for c in written.conditions if c.type is not ConditionType.DEGRADED]
+    if not others:
+        others = [
+            Condition(type=type_, status="False", reason="Starting", message=message[:1024])
+            for type_ in (ConditionType.READY, ConditionType.PROGRESSING)
+        ]
+    conditions = (*others, degraded)
+    return written.model_copy(update={"conditions": conditions, "phase": phase_of(conditions)})
+
+
+def _unix_s(text: str) -> float:
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return time.time()

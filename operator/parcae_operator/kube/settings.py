@@ -1,0 +1,71 @@
+"""The operator's settings, from its environment; checked once, at the start."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from parcae_api.errors import InputError
+from parcae_api.job import explain
+from parcae_api.model import Contract
+
+PREFIX = "PARCAE_"
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+Port = Annotated[int, Field(ge=0, le=65_535)]
+
+
+class OperatorSettings(Contract):
+    """``PARCAE_<NAME>`` of each field, in capitals."""
+
+    board: Annotated[str, Field(min_length=1)]
+    """Endpoints of etcd, separated by commas, as the operator reaches them."""
+    agent_board: str = ""
+    """The same as agents reach them; empty: as the operator does."""
+    planner: str = ""
+    """URL of the planner service; empty: plans are reactive."""
+    namespace: str = ""
+    """Jobs of this namespace only; empty: of all."""
+    identity: str = Field(default_factory=socket.gethostname)
+    """This operator's name, for people: its pod."""
+    resync_seconds: Seconds = 30.0
+    """Between two complete lists of pods and jobs: watches are hints."""
+    node_resync_seconds: Seconds = 120.0
+    """Between two complete lists of nodes."""
+    liveness_port: Port = 8080
+    grace_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
+    """terminationGracePeriodSeconds of agent pods whose template has none."""
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """Of the board."""
+        return _split(self.board)
+
+    @property
+    def agent_endpoints(self) -> tuple[str, ...]:
+        """Of the board, for agents."""
+        return _split(self.agent_board or self.board)
+
+
+def from_environment(environ: Mapping[str, str] = os.environ) -> OperatorSettings:
+    """Read them.
+
+    Raises:
+        InputError: one is missing or wrong; the message names the variable.
+    """
+    known = OperatorSettings.model_fields
+    given = {
+        name: environ[PREFIX + name.upper()] for name in known if PREFIX + name.upper() in environ
+    }
+    try:
+        return OperatorSettings.model_validate(given)
+    except ValidationError as error:
+        name = str(error.errors()[0]["loc"][0]).upper()
+        raise InputError(f"{PREFIX}{name}: {explain(error).partition(': ')[2]}") from error
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
