@@ -16,7 +16,7 @@ from parcae_api.crd_rules import RULES
 REFERENCE_FILE = Path("docs") / "parcaejob.md"
 BEGIN = "<!-- Written by `make crds` from the models in api/parcae_api; edit those. -->"
 END = "<!-- End of what `make crds` writes. -->"
-_MAX_INT32 = 2**31 - 1
+_HARDLY_A_BOUND = 2**31 - 1
 
 
 def with_reference(page: str) -> str:
@@ -95,4 +95,6 @@ def _type(field: Schema) -> str:
 def _between(kind: str, low: float | None, high: float | None) -> str:
     if low is None:
         return kind
-    return f"{kind}, {low} to {high}" if high and high < _MAX_INT32 else f"{kind}, {low} or more"
+    return (
+        f"{kind}, {low} to {high}" if high and high < _HARDLY_A_BOUND else f"{kind}, {low} or more"
+    )

@@ -15,6 +15,7 @@ import yaml
 from pydantic import Field, JsonValue, ValidationError, field_validator, model_validator
 
 from parcae_api.errors import InputError
+from parcae_api.free_json import TRAVELS
 from parcae_api.job_status import JobStatus
 from parcae_api.model import Manifest
 
@@ -63,7 +64,7 @@ class Entrypoint(Manifest):
 
     function: Annotated[str, Field(max_length=253)]
     """``module:function``, like ``train:gpt``."""
-    args: Annotated[dict[str, JsonValue], Field(max_length=64)] = {}
+    args: Annotated[dict[str, JsonValue], Field(max_length=64), TRAVELS] = {}
     """Keyword arguments for the function: any JSON values."""
     config_map: Annotated[str, Field(max_length=253)] | None = None
     """A ConfigMap of the job's namespace that holds the module, for small scripts. Without one the
@@ -118,7 +119,7 @@ class Pipeline(Manifest):
 class Checkpoint(Manifest):
     """Durable copies, read only when no living worker holds a layer any more."""
 
-    every_steps: Annotated[int, Field(ge=1, le=2**31 - 1)] = 50
+    every_steps: Annotated[int, Field(ge=1, le=10**15)] = 50
     """Steps from one copy to the next."""
     path: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
     """A folder that every worker reaches, on a volume of the template; it cannot be changed.
@@ -157,7 +158,7 @@ class JobSpec(Manifest):
     deterministic, so most crashes come again at the same step."""
     ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
     """The finished job is deleted after this many seconds. Without it, it stays."""
-    template: dict[str, JsonValue] = {}
+    template: Annotated[dict[str, JsonValue], TRAVELS] = {}
     """Pod template of the agents, as in a Deployment; its first container trains. Needed on
     Kubernetes, unused by local runs."""
 
@@ -249,8 +250,14 @@ def explain(error: ValidationError) -> str:
         case "value_error":
             return f"{field}: {_cut(first['msg'].removeprefix('Value error, '), 500)}"
         case _:
-            value = _cut(_short.repr(first["input"]), 160)
-            return f"{field}: {_cut(first['msg'], 500)}, but it is {value}"
+            return f"{field}: {_cut(first['msg'], 500)}, but it is {_quoted(first['input'])}"
+
+
+def _quoted(value: object) -> str:
+    try:
+        return _cut(_short.repr(value), 160)
+    except ValueError:  # Python writes no integer of thousands of digits
+        return f"one long {type(value).__name__}"
 
 
 def _cut(text: str, length: int) -> str:
