@@ -19,7 +19,7 @@ from parcae_operator.observation import (
     living_workers,
     starting_agents,
 )
-from parcae_operator.pods import pods_too_many, pods_wanted
+from parcae_operator.pods import pods_done, pods_too_many, pods_wanted
 from parcae_operator.replan import Choice, choose, form, is_short, pause
 from parcae_operator.status import make_status
 
@@ -47,8 +47,8 @@ def decide(seen: Observation, planner: Planner) -> list[Action]:
         return [*actions, end]
     if wanted := pods_wanted(seen):
         actions.append(CreatePods(wanted))
-    if too_many := pods_too_many(seen):
-        actions.append(DeletePods(too_many))
+    if unneeded := (*pods_too_many(seen), *pods_done(seen)):
+        actions.append(DeletePods(unneeded))
     plan = _next_plan(seen, ask) if seen.profile is not None else None
     if plan is not None:
         answer = ask().answer if plan.layout is not None else None

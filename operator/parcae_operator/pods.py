@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from parcae_api.membership import Membership
+from parcae_api.plan import PlanReason
 from parcae_operator.attempts import attempts, retry_at_unix_s
 from parcae_operator.ending import all_have_obeyed, saved_step
 from parcae_operator.observation import Observation, Pod, PodPhase
@@ -32,6 +34,32 @@ def pods_too_many(seen: Observation) -> tuple[str, ...]:
     surplus = len(_staying(seen)) - seen.job.spec.instances.max
     dearest_last = sorted(enumerate(_staying(seen)), key=lambda each: _value(seen, *each))
     return tuple(pod.name for _, pod in dearest_last[: max(0, surplus)])
+
+
+def pods_done(seen: Observation) -> tuple[str, ...]:
+    """Names of pods on instances that go away which nobody needs any more: their state is out.
+
+    They would only be killed with their node; their agents leave in peace before that.
+    """
+    agents = {agent.pod: agent for agent in seen.agents.values()}
+    leaving = [p for p in seen.pods if p.phase is PodPhase.RUNNING and p.notice is not None]
+    return tuple(p.name for p in leaving if p.name in agents and _is_free(seen, agents[p.name]))
+
+
+def _is_free(seen: Observation, agent: Membership) -> bool:
+    """Whether the newest plan needs nothing of this agent; the agent itself judges alike."""
+    plan = seen.plan
+    if plan is not None and plan.reason is PlanReason.FINISH:
+        return False
+    for worker in agent.workers:
+        if not worker.ready or plan is None:
+            continue
+        keeps_state = worker.holding is not None and seen.job.spec.checkpoint.path is None
+        if plan.layout is None and keeps_state:
+            return False
+        if worker.idle_revision < plan.revision or worker.id in plan.workers:
+            return False
+    return True
 
 
 def _value(seen: Observation, age_rank: int, pod: Pod) -> tuple[int, int]:

@@ -50,6 +50,8 @@ class _Life:
     was_on_board: bool = False
     noticed: bool = False
     is_over: bool = False
+    is_wanted: bool = True
+    """Its end is a loss: nobody gave it back of their own will."""
 
 
 class PodCluster:
@@ -86,6 +88,7 @@ class PodCluster:
         self._key = JobKey(job.metadata.namespace, job.metadata.name)
         self._lives: dict[str, _Life] = {}
         self._buried: set[str] = set()
+        self._given_back: set[str] = set()
         self._pace = Pace()
         self._births = Pace()
         """Grows while pods keep ending before their agents are heard of."""
@@ -133,7 +136,13 @@ class PodCluster:
 
     def delete_pods(self, names: tuple[str, ...]) -> None:
         """Give pods back; each gets its SIGTERM and its grace."""
-        self._delete([pod for pod in self._all() if pod.name in names], grace_s=None)
+        for seen in self._all():
+            if seen.name not in names or seen.uid in self._given_back:
+                continue
+            if self._delete([seen], grace_s=None):
+                self._given_back.add(seen.uid)
+                life = self._lives.setdefault(seen.uid, _Life(seen.name))
+                life.is_wanted = life.noticed
 
     def delete_all(self, *, keep_crashed: bool, grace_s: int) -> bool:
         """Delete what is left of the job; whether nothing is left to delete.
@@ -160,7 +169,9 @@ class PodCluster:
                 grace_s = 0 if pod.reading.may_force_delete else None
                 if self._delete([pod], grace_s=grace_s):
                     self._buried.add(pod.uid)
-        self._buried &= {pod.uid for pod in (*seen, *strangers)}
+        present = {pod.uid for pod in (*seen, *strangers)}
+        self._buried &= present
+        self._given_back &= present
 
     def _follow(self, seen: SeenPod, pod: Pod, on_board: bool) -> None:
         """Report the end of an instance that had joined, once."""
@@ -177,7 +188,7 @@ class PodCluster:
         if not life.was_on_board:
             if loss not in _NEVER_RAN:
                 self._births.failed()
-        elif pod.crash is None and loss is not Loss.WORKER_LOST:
+        elif pod.crash is None and life.is_wanted and loss is not Loss.WORKER_LOST:
             self._lost(pod.name, life, noticed=life.noticed or seen.reading.succeeded)
 
     def vanished(self) -> None:
@@ -185,7 +196,7 @@ class PodCluster:
         present = {pod.uid for pod in self._all()}
         for uid in [uid for uid in self._lives if uid not in present]:
             life = self._lives.pop(uid)
-            if life.was_on_board and not life.is_over:
+            if life.was_on_board and life.is_wanted and not life.is_over:
                 self._lost(life.pod, life, noticed=life.noticed)
 
     def _lost(self, pod: str, life: _Life, *, noticed: bool) -> None:
