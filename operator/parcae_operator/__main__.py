@@ -19,6 +19,8 @@ def main() -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    # Kopf says of every event that its handler has succeeded.
+    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
     import kopf
 
     import parcae_operator.kube.startup  # noqa: F401 - registers its handlers

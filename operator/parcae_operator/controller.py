@@ -15,6 +15,7 @@ from parcae_operator.actions import Action, CreatePods, DeletePods, PublishPlan,
 from parcae_operator.ending import find_end, needs_another_round
 from parcae_operator.observation import (
     Observation,
+    PodPhase,
     is_formed,
     living_workers,
     starting_agents,
@@ -66,8 +67,16 @@ def _waiting(seen: Observation, ask: Ask) -> str:
         answer = ask().answer
         return answer.why if answer.layout is None else ""
     if not living_workers(seen) and not starting_agents(seen):
-        return "no instance is there"
+        return _no_instance(seen)
     return "no agent has loaded the user's code yet"
+
+
+def _no_instance(seen: Observation) -> str:
+    pending = sum(pod.phase is PodPhase.PENDING for pod in seen.pods)
+    if not pending:
+        return "no instance is there"
+    pods = "1 pod waits" if pending == 1 else f"{pending} pods wait"
+    return f"no instance is there; {pods} for a node"
 
 
 def _next_plan(seen: Observation, ask: Ask) -> Plan | None:

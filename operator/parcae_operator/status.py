@@ -28,6 +28,13 @@ from parcae_operator.observation import (
 )
 
 _LONGEST_MESSAGE = 1024
+_NOTHING_RUNS = {
+    "configuration": "",
+    "instances": 0,
+    "instance_counts": InstanceCounts(),
+    "throughput_samples_per_second": 0.0,
+    "liveput_samples_per_second": 0.0,
+}
 
 
 def timestamp(unix_s: float) -> str:
@@ -84,25 +91,29 @@ def ended(status: JobStatus, end: Complete | Fail) -> JobStatus:
         update={
             "conditions": conditions,
             "phase": phase_of(conditions),
-            "configuration": "",
-            "instances": 0,
-            "instance_counts": InstanceCounts(),
-            "throughput_samples_per_second": 0.0,
-            "liveput_samples_per_second": 0.0,
+            **_NOTHING_RUNS,
             "step": max(status.step, end.step) if isinstance(end, Complete) else status.step,
         }
     )
 
 
-def refused(generation: int, message: str) -> JobStatus:
-    """The status of a job whose spec cannot work: nothing is created until it is corrected."""
+def refused(before: JobStatus, generation: int, message: str) -> JobStatus:
+    """The status of a job whose spec cannot work: nothing is created until it is corrected.
+
+    What was committed before stays.
+    """
     conditions = (
         _condition(ConditionType.READY, False, "InvalidSpec", message),
         _condition(ConditionType.PROGRESSING, False, "InvalidSpec", message),
         _condition(ConditionType.DEGRADED, True, "InvalidSpec", message),
     )
-    return JobStatus(
-        observed_generation=generation, phase=phase_of(conditions), conditions=conditions
+    return before.model_copy(
+        update={
+            **_NOTHING_RUNS,
+            "observed_generation": generation,
+            "phase": phase_of(conditions),
+            "conditions": conditions,
+        }
     )
 
 
@@ -193,6 +204,8 @@ def _suspended(seen: Observation) -> Condition:
         return _condition(type_, False, "NotSuspended", "")
     if seen.plan is not None and seen.plan.layout is not None:
         return _condition(type_, False, "Suspending", "stops at the next step's end")
+    if seen.progress is None:
+        return _condition(type_, True, "Suspended", "nothing was trained yet")
     if all(pod.phase is PodPhase.GONE for pod in seen.pods):
         return _condition(
             type_, True, "Suspended", "its state is saved and its pods are given back"

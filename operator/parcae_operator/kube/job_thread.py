@@ -29,6 +29,7 @@ class JobThread:
         services: The operator's.
         report: Takes what happens; called from several threads.
         on_turn: Called after each look, from this thread.
+        slip: What is wrong with the user's newest edit.
     """
 
     def __init__(
@@ -38,11 +39,13 @@ class JobThread:
         *,
         report: Callable[[AnyEvent], None],
         on_turn: Callable[[], None],
+        slip: Callable[[], Trouble | None] = lambda: None,
     ) -> None:
         metadata = job.metadata
         self._job = job
         self._services = services
         self._on_turn = on_turn
+        self._slip = slip
         self._stop = threading.Event()
         self._failure: Trouble | None = None
         self._planner = FallbackPlanner(services.planner, ReactivePlanner())
@@ -89,7 +92,7 @@ class JobThread:
 
     def troubles(self) -> tuple[Trouble, ...]:
         """What is not as it should be, the worst first."""
-        found = [self._failure] if self._failure is not None else []
+        found = [each for each in (self._slip(), self._failure) if each is not None]
         if self._services.claim.board_is_away:
             text = "etcd does not answer; training goes on with the current plan"
             found.append(Trouble("BoardUnavailable", text))
@@ -131,6 +134,7 @@ class JobThread:
             self._on_turn()
             self._stop.wait(pace.left_s)
             self.loop = self._new_loop()
+            self.loop.update(self._job)  # should it have been edited meanwhile
             if self._stop.is_set():
                 self.loop.stop()
         self._on_turn()
@@ -149,7 +153,7 @@ class JobThread:
         self.board.put_job(self._job)
 
     def _after_turn(self) -> None:
-        if self.loop.leads:
+        if self.loop.leads and not self._stop.is_set():
             self.cluster.vanished()
             self.cluster.bury()
         self._on_turn()

@@ -20,7 +20,7 @@ def read_job(body: Object) -> ParcaeJob:
     Raises:
         InputError: it cannot work; the message names field, value and remedy.
     """
-    metadata = body.get("metadata") or {}
+    metadata = _metadata(body)
     known = ("name", "namespace", "labels", "uid", "generation")
     try:
         job = ParcaeJob.model_validate(
@@ -55,5 +55,21 @@ def dump_status(status: JobStatus) -> Object:
 
 def identity(body: Object) -> tuple[str, int]:
     """(uid, generation): what tells one spec from another."""
-    metadata = body.get("metadata") or {}
-    return str(metadata.get("uid", "")), int(metadata.get("generation") or 0)
+    metadata = _metadata(body)
+    generation = metadata.get("generation")
+    return str(metadata.get("uid", "")), generation if isinstance(generation, int) else 0
+
+
+def is_older(body: Object, than: Object) -> bool:
+    """Whether a job's object was read before another reading of it."""
+    return _version(body) < _version(than)
+
+
+def _version(body: Object) -> int:
+    text = str(_metadata(body).get("resourceVersion", ""))
+    return int(text) if text.isdecimal() else 0
+
+
+def _metadata(body: Object) -> Object:
+    found = body.get("metadata")
+    return found if isinstance(found, dict) else {}

@@ -152,7 +152,6 @@ class PodCluster:
             grace_s: Seconds that the others have left.
         """
         left = [pod for pod in self._all() if not (keep_crashed and _crash(pod) is not None)]
-        left += self._store.strangers_of(self._key, self.job.metadata.uid)
         self._delete([p for p in left if p.reading.deadline_unix_s is None], grace_s=grace_s)
         return not left
 

@@ -15,19 +15,20 @@ import time
 from collections import deque
 from typing import Any
 
-from parcae_api.board import JobBoard
-from parcae_api.errors import BoardError, InputError
+from parcae_api.errors import InputError
 from parcae_api.events import AnyEvent
 from parcae_api.job import ParcaeJob
 from parcae_api.job_status import Condition, ConditionType, JobStatus
 from parcae_operator.kube.errors import ClusterError, ClusterUnavailable, NotFound
 from parcae_operator.kube.job_thread import JobThread
 from parcae_operator.kube.labels import JobKey, job_of
-from parcae_operator.kube.objects import dump_status, identity, read_job, read_status
+from parcae_operator.kube.objects import dump_status, identity, is_older, read_job, read_status
 from parcae_operator.kube.pace import Pace
 from parcae_operator.kube.services import Services
 from parcae_operator.kube.status_writer import StatusWriter
 from parcae_operator.kube.tell import tell, tell_condition
+from parcae_operator.kube.tidy import forget_job, give_pods_back, has_outlived
+from parcae_operator.observation import Trouble
 from parcae_operator.status import ended, phase_of, refused, timestamp, with_transitions
 from parcae_operator.tally import Tally
 
@@ -35,8 +36,6 @@ _log = logging.getLogger(__name__)
 
 Object = dict[str, Any]
 _RESYNC_S = 1.0
-_END_GRACE_S = 5
-"""Seconds that agents have when the job is over: their state is saved."""
 _MOST_EVENTS = 100
 
 
@@ -56,6 +55,8 @@ class JobRunner:
         self._acted_on = -1
         self._job: ParcaeJob | None = None
         self._refusal: JobStatus | None = None
+        self._slip: Trouble | None = None
+        """What is wrong with the newest edit."""
         self._thread: JobThread | None = None
         self._tally = Tally.of(read_status(body))
         self._tally_lock = threading.Lock()
@@ -70,9 +71,10 @@ class JobRunner:
     # What the registry says.
 
     def saw(self, body: Object) -> None:
-        """The object, as it is now."""
-        self._body = body
-        self._wake.set()
+        """The object, as it is now; a list that was slow may bring what is older."""
+        if not is_older(body, self._body):
+            self._body = body
+            self._wake.set()
 
     def wake(self) -> None:
         """Its pods or their nodes have changed. From any thread."""
@@ -90,6 +92,8 @@ class JobRunner:
     def deleted(self) -> None:
         """The object is gone: tidy up what the API server does not."""
         self._deleted = True
+        if self._thread is not None:
+            self._thread.stop()  # at once: another job of that name may be next
         self._wake.set()
 
     @property
@@ -121,7 +125,9 @@ class JobRunner:
                 _log.exception("%s: a turn failed", self.key)
                 self._pace.failed()
             await self._rest()
-        await self._tidy_up()
+        cluster = self._thread.cluster if self._thread is not None else None
+        await self._stop_thread()
+        await forget_job(self.key, self.uid, cluster, self._services)
 
     async def _rest(self) -> None:
         """Until something happens; a server that does not answer is left alone meanwhile."""
@@ -136,17 +142,20 @@ class JobRunner:
         if self._writer.written.completion_time or _is_terminal(self._writer.written):
             await self._after_the_end()
             return
-        self._read_spec()
+        await self._read_spec()
         if self._refusal is not None:
-            await self._stop_thread()
             await self._write(self._tally.onto(self._refusal))
         else:
             self._keep_thread()
             await self._write_progress()
         await self._tell()
 
-    def _read_spec(self) -> None:
-        """Act on what the user has written, once per edit."""
+    async def _read_spec(self) -> None:
+        """Act on what the user has written, once per edit.
+
+        An edit that cannot work leaves the last spec in force that could: training must not be
+        without anybody who answers notices because of a slip.
+        """
         _, generation = identity(self._body)
         if generation == self._acted_on:
             return
@@ -154,17 +163,33 @@ class JobRunner:
         try:
             self._job = read_job(self._body)
         except InputError as error:
-            self._refusal = refused(generation, str(error))
+            self._job = self._job or await self._job_on_board()
+            self._refusal = None if self._job is not None else refused(self._writer.written, generation, str(error))
+            self._slip = Trouble("InvalidSpec", f"{error}; the spec before this edit is in force")
             return
-        self._refusal = None
+        self._refusal = self._slip = None
         if self._thread is not None:
             self._thread.update(self._job)
+
+    async def _job_on_board(self) -> ParcaeJob | None:
+        """The last spec that an operator found to work."""
+        board = JobBoard(self._services.board, self.key.namespace, self.key.name)
+        try:
+            job = await asyncio.to_thread(board.job)
+        except BoardError as error:
+            _log.info("%s: its board cannot be read: %s", self.key, error)
+            return None
+        return job if job is not None and job.metadata.uid == self.uid else None
 
     def _keep_thread(self) -> None:
         assert self._job is not None
         if self._thread is None:
             self._thread = JobThread(
-                self._job, self._services, report=self._report, on_turn=self._turned
+                self._job,
+                self._services,
+                report=self._report,
+                on_turn=self._turned,
+                slip=lambda: self._slip,
             )
 
     async def _write_progress(self) -> None:
@@ -179,7 +204,7 @@ class JobRunner:
             await self._write(status)
             return
         troubles = thread.troubles()
-        if thread.loop.leads:
+        if thread.loop.leads and thread.loop.status.conditions:
             await self._write(tally.onto(thread.loop.status))
             return
         self._stand_by()
@@ -232,57 +257,14 @@ class JobRunner:
     async def _after_the_end(self) -> None:
         """The job is over: give its pods back, and delete it when its time has come."""
         await self._tell()
-        job = self._job or self._readable()
-        if job is None:
+        self._read_spec()
+        if self._job is None:
             return
-        if self._thread is None:
-            self._job = job
-            cluster = self._idle_cluster(job)
-        else:
-            await self._stop_thread(keep=True)
-            cluster = self._thread.cluster
-        await asyncio.to_thread(cluster.delete_all, keep_crashed=True, grace_s=_END_GRACE_S)
-        ttl_s = job.spec.ttl_seconds_after_finished
-        over_s = _unix_s(self._writer.written.completion_time)
-        if ttl_s is not None and time.time() >= over_s + ttl_s:
-            await self._services.api.delete_job(self.key.namespace, self.key.name, self.uid)
-
-    def _readable(self) -> ParcaeJob | None:
-        try:
-            return read_job(self._body)
-        except InputError:
-            return None
-
-    def _idle_cluster(self, job: ParcaeJob) -> Any:
-        from parcae_operator.kube.pod_cluster import PodCluster
-
-        return PodCluster(
-            job,
-            self._services.api,
-            self._services.store,
-            self._services.settings,
-            self._services.loop,
-            agents=dict,
-            report=lambda event: None,
-        )
-
-    async def _tidy_up(self) -> None:
-        """Of a deleted job: its pods go quickly, its board is cleared, as soon as they answer."""
+        await self._stop_thread(keep=True)
         cluster = self._thread.cluster if self._thread is not None else None
-        await self._stop_thread()
-        if cluster is not None:
-            with contextlib.suppress(ClusterError):
-                await asyncio.to_thread(cluster.delete_all, keep_crashed=False, grace_s=1)
-        board = JobBoard(self._services.board, self.key.namespace, self.key.name)
-        pace = Pace()
-        while True:
-            try:
-                await asyncio.to_thread(_clear, board, self.uid)
-                return
-            except BoardError as error:
-                _log.info("%s: its board is not cleared yet: %s", self.key, error)
-                pace.failed()
-                await asyncio.sleep(pace.left_s)
+        await give_pods_back(self._job, cluster, self._services)
+        if has_outlived(self._job, self._writer.written):
+            await self._services.api.delete_job(self.key.namespace, self.key.name, self.uid)
 
     async def _stop_thread(self, *, keep: bool = False) -> None:
         thread = self._thread
@@ -309,13 +291,6 @@ class JobRunner:
             self._services.loop.call_soon_threadsafe(self._wake.set)
 
 
-def _clear(board: JobBoard, uid: str) -> None:
-    """Unless another job of that name has taken it over."""
-    job = board.job()
-    if job is None or job.metadata.uid == uid:
-        board.clear()
-
-
 def _is_terminal(status: JobStatus) -> bool:
     return status.holds(ConditionType.COMPLETED) or status.holds(ConditionType.FAILED)
 
@@ -333,12 +308,3 @@ def _in_trouble(written: JobStatus, reason: str, message: str) -> JobStatus:
         ]
     conditions = (*others, degraded)
     return written.model_copy(update={"conditions": conditions, "phase": phase_of(conditions)})
-
-
-def _unix_s(text: str) -> float:
-    from datetime import datetime
-
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return time.time()

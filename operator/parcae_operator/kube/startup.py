@@ -35,6 +35,12 @@ async def start(settings: kopf.OperatorSettings, memo: Program, **_: Any) -> Non
         raise kopf.PermanentError(str(error)) from error
 
 
+@kopf.on.login(registry=registry, id="login")
+async def login(**kwargs: Any) -> Any:
+    """The pod's account, else the user's kubeconfig; read anew when it has expired."""
+    return kopf.login_with_service_account(**kwargs) or kopf.login_with_kubeconfig(**kwargs)
+
+
 @kopf.on.cleanup(registry=registry, id="stop")
 async def stop(memo: Program, **_: Any) -> None:
     """Let go of everything."""

@@ -253,7 +253,7 @@ class ClusterStore:
         seen = SeenPod(
             uid=uid,
             name=str(metadata.get("name", "")),
-            created_unix_s=_unix_s(metadata.get("creationTimestamp")),
+            created_unix_s=unix_s(metadata.get("creationTimestamp")),
             reading=reading,
             node=node,
             node_state=state,
@@ -273,7 +273,7 @@ class ClusterStore:
             self._node_of[uid] = node
             return node, False
         # Never seen. It is gone if a list of all nodes, made after the pod was bound, lacks it.
-        bound_s, listed_s = _bound_unix_s(pod.raw), self._all_nodes_seen_unix_s
+        bound_s, listed_s = _boundunix_s(pod.raw), self._all_nodes_seen_unix_s
         return None, bool(bound_s and listed_s and listed_s > bound_s + _BINDING_S)
 
     def _jobs_on(self, node: str) -> set[JobKey]:
@@ -316,15 +316,16 @@ def _version(raw: Object) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def _bound_unix_s(raw: Object) -> float:
+def _boundunix_s(raw: Object) -> float:
     """When a pod was given its node; 0 where nothing tells."""
     for condition in raw["status"].get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
-            return _unix_s(condition.get("lastTransitionTime"))
-    return _unix_s(raw["status"].get("startTime"))
+            return unix_s(condition.get("lastTransitionTime"))
+    return unix_s(raw["status"].get("startTime"))
 
 
-def _unix_s(text: object) -> float:
+def unix_s(text: object) -> float:
+    """A time as Kubernetes writes it; 0 where it is none."""
     try:
         return datetime.fromisoformat(str(text)).timestamp()
     except ValueError:
