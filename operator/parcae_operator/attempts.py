@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from parcae_operator.observation import Observation
+from parcae_api.events import Failed
+from parcae_operator.observation import Observation, Pod
 
 BURST_S = 10.0
 """Crashes no further apart are one."""
@@ -29,16 +30,8 @@ class Attempt:
 
 def attempts(seen: Observation) -> tuple[Attempt, ...]:
     """The bursts so far, oldest first: what workers reported and what the cluster saw."""
-    crashes = [Attempt(f.at_unix_s, f.at_unix_s, f.message, f.traceback) for f in seen.failures]
-    reported = {failure.worker.partition("/")[0] for failure in seen.failures}
-    pods_reported = {seen.agents[i].pod for i in reported if i in seen.agents} | {
-        incarnation.rpartition("-")[0] for incarnation in reported
-    }
-    crashes += [
-        Attempt(pod.crash.at_unix_s, pod.crash.at_unix_s, pod.crash.message, "")
-        for pod in seen.pods
-        if pod.crash is not None and pod.name not in pods_reported
-    ]
+    failures = (*seen.failures, *unreported(seen))
+    crashes = [Attempt(f.at_unix_s, f.at_unix_s, f.message, f.traceback) for f in failures]
     bursts: list[Attempt] = []
     for crash in sorted(crashes, key=lambda c: c.first_unix_s):
         if bursts and crash.first_unix_s - bursts[-1].last_unix_s <= BURST_S:
@@ -48,6 +41,24 @@ def attempts(seen: Observation) -> tuple[Attempt, ...]:
             )
         bursts.append(crash)
     return tuple(bursts)
+
+
+def unreported(seen: Observation) -> tuple[Failed, ...]:
+    """Crashes that the cluster alone saw: the board has to keep them, pods' objects vanish."""
+    reported = {failure.worker.partition("/")[0] for failure in seen.failures}
+    pods = {seen.agents[i].pod for i in reported if i in seen.agents}
+    pods |= {incarnation.rpartition("-")[0] for incarnation in reported}
+    return tuple(_failed(pod) for pod in seen.pods if pod.crash and pod.name not in pods)
+
+
+def _failed(pod: Pod) -> Failed:
+    assert pod.crash is not None
+    return Failed(
+        at_unix_s=pod.crash.at_unix_s,
+        worker=f"{pod.name}-pod/0",
+        step=None,
+        message=pod.crash.message,
+    )
 
 
 def retry_at_unix_s(past: tuple[Attempt, ...]) -> float:

@@ -53,7 +53,8 @@ class Claim:
             seen: Who drives it, as last seen on the board.
         """
         if seen is not None:
-            return seen == self.leader
+            # While the board is away another operator may have got it, and nobody could tell us.
+            return seen == self.leader and not self.board_is_away
         try:
             if not board.lead(self.leader, self._living_lease()):
                 return False

@@ -25,6 +25,7 @@ from parcae_api.planning import Planner
 from parcae_api.profile import Profile
 from parcae_api.progress import Progress
 from parcae_operator.actions import Complete, CreatePods, DeletePods, Fail, PublishPlan, SetStatus
+from parcae_operator.attempts import unreported
 from parcae_operator.availability import Availability
 from parcae_operator.claim import Claim
 from parcae_operator.controller import decide
@@ -127,7 +128,7 @@ class JobLoop:
         self._seen_ready: set[str] = set()
         self._seen_notices: set[str] = set()
         self.status = JobStatus()
-        """As of the last look."""
+        """As of the last look; without conditions before the first."""
 
     def wake(self) -> None:
         """Something may have changed: look at once."""
@@ -193,6 +194,7 @@ class JobLoop:
     def _turn(self) -> End | None:
         seen = self._observe()
         self._report_changes(seen)
+        self._write_crashes_down(seen)
         for action in decide(seen, self._planner):
             match action:
                 case SetStatus(status=status):
@@ -243,6 +245,14 @@ class JobLoop:
                 return seen
             ended = False
         return replace(seen, history=self._availability.history, interval_ended=ended)
+
+    def _write_crashes_down(self, seen: Observation) -> None:
+        """So that they count when their pods' objects are gone."""
+        try:
+            for failed in unreported(seen):
+                self._board.put_failure(failed)
+        except BoardError as error:
+            _log.info("a crash is not on the board: %s", error)
 
     def _publish(self, action: PublishPlan, seen: Observation) -> None:
         """Publish by compare-and-swap; on any doubt the next turn looks again."""

@@ -117,6 +117,22 @@ def refused(before: JobStatus, generation: int, message: str) -> JobStatus:
     )
 
 
+def is_over(status: JobStatus) -> bool:
+    """Whether nothing will be done for the job any more."""
+    return status.holds(ConditionType.COMPLETED) or status.holds(ConditionType.FAILED)
+
+
+def in_trouble(written: JobStatus, reason: str, message: str) -> JobStatus:
+    """What was last known, and what is in the way of knowing more now."""
+    degraded = _condition(ConditionType.DEGRADED, True, reason, message)
+    others = [c for c in written.conditions if c.type is not ConditionType.DEGRADED]
+    if not others:
+        types = (ConditionType.READY, ConditionType.PROGRESSING)
+        others = [_condition(type_, False, "Starting", message) for type_ in types]
+    conditions = (*others, degraded)
+    return written.model_copy(update={"conditions": conditions, "phase": phase_of(conditions)})
+
+
 def phase_of(conditions: Iterable[Condition]) -> Phase:
     """The conditions in one word."""
     held = {c.type: c for c in conditions if c.status == "True"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
@@ -11,6 +13,7 @@ from parcae_api.errors import BoardError, ParcaeError
 from parcae_api.events import AnyEvent
 from parcae_api.job import ParcaeJob
 from parcae_operator.fallback import FallbackPlanner
+from parcae_operator.kube.labels import JobKey
 from parcae_operator.kube.pace import Pace
 from parcae_operator.kube.pod_cluster import PodCluster
 from parcae_operator.kube.services import Services
@@ -19,6 +22,17 @@ from parcae_operator.observation import Trouble
 from parcae_optimizer.reactive import ReactivePlanner
 
 _log = logging.getLogger(__name__)
+
+
+async def job_on_board(key: JobKey, uid: str, services: Services) -> ParcaeJob | None:
+    """The last spec of this very job that an operator found to work; None where none is known."""
+    board = JobBoard(services.board, key.namespace, key.name)
+    try:
+        job = await asyncio.to_thread(board.job)
+    except BoardError as error:
+        _log.info("%s: its board cannot be read: %s", key, error)
+        return None
+    return job if job is not None and job.metadata.uid == uid else None
 
 
 class JobThread:
@@ -43,6 +57,7 @@ class JobThread:
     ) -> None:
         metadata = job.metadata
         self._job = job
+        self._on_board: ParcaeJob | None = None
         self._services = services
         self._on_turn = on_turn
         self._slip = slip
@@ -150,10 +165,19 @@ class JobThread:
         before = self.board.job()
         if before is not None and before.metadata.uid != self._job.metadata.uid:
             self.board.clear()
-        self.board.put_job(self._job)
+        self._write_job_down()
+
+    def _write_job_down(self) -> None:
+        """The last spec that works, should the next edit not, and this operator end."""
+        job = self._job
+        self.board.put_job(job)
+        self._on_board = job
 
     def _after_turn(self) -> None:
         if self.loop.leads and not self._stop.is_set():
             self.cluster.vanished()
             self.cluster.bury()
+            if self._on_board is not self._job:
+                with contextlib.suppress(BoardError):  # the next turn tries again
+                    self._write_job_down()
         self._on_turn()

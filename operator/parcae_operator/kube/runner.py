@@ -18,9 +18,9 @@ from typing import Any
 from parcae_api.errors import InputError
 from parcae_api.events import AnyEvent
 from parcae_api.job import ParcaeJob
-from parcae_api.job_status import Condition, ConditionType, JobStatus
+from parcae_api.job_status import ConditionType, JobStatus
 from parcae_operator.kube.errors import ClusterError, ClusterUnavailable, NotFound
-from parcae_operator.kube.job_thread import JobThread
+from parcae_operator.kube.job_thread import JobThread, job_on_board
 from parcae_operator.kube.labels import JobKey, job_of
 from parcae_operator.kube.objects import dump_status, identity, is_older, read_job, read_status
 from parcae_operator.kube.pace import Pace
@@ -29,7 +29,14 @@ from parcae_operator.kube.status_writer import StatusWriter
 from parcae_operator.kube.tell import tell, tell_condition
 from parcae_operator.kube.tidy import forget_job, give_pods_back, has_outlived
 from parcae_operator.observation import Trouble
-from parcae_operator.status import ended, phase_of, refused, timestamp, with_transitions
+from parcae_operator.status import (
+    ended,
+    in_trouble,
+    is_over,
+    refused,
+    timestamp,
+    with_transitions,
+)
 from parcae_operator.tally import Tally
 
 _log = logging.getLogger(__name__)
@@ -139,7 +146,7 @@ class JobRunner:
         self._wake.clear()
 
     async def _turn(self) -> None:
-        if self._writer.written.completion_time or _is_terminal(self._writer.written):
+        if self._writer.written.completion_time or is_over(self._writer.written):
             await self._after_the_end()
             return
         await self._read_spec()
@@ -163,23 +170,17 @@ class JobRunner:
         try:
             self._job = read_job(self._body)
         except InputError as error:
-            self._job = self._job or await self._job_on_board()
-            self._refusal = None if self._job is not None else refused(self._writer.written, generation, str(error))
+            self._job = self._job or await job_on_board(self.key, self.uid, self._services)
+            self._refusal = (
+                None
+                if self._job is not None
+                else refused(self._writer.written, generation, str(error))
+            )
             self._slip = Trouble("InvalidSpec", f"{error}; the spec before this edit is in force")
             return
         self._refusal = self._slip = None
         if self._thread is not None:
             self._thread.update(self._job)
-
-    async def _job_on_board(self) -> ParcaeJob | None:
-        """The last spec that an operator found to work."""
-        board = JobBoard(self._services.board, self.key.namespace, self.key.name)
-        try:
-            job = await asyncio.to_thread(board.job)
-        except BoardError as error:
-            _log.info("%s: its board cannot be read: %s", self.key, error)
-            return None
-        return job if job is not None and job.metadata.uid == self.uid else None
 
     def _keep_thread(self) -> None:
         assert self._job is not None
@@ -211,7 +212,7 @@ class JobRunner:
         if troubles:
             # Nobody can drive the job while the board is away; say so.
             trouble = troubles[0]
-            await self._write(_in_trouble(self._writer.written, trouble.reason, trouble.message))
+            await self._write(in_trouble(self._writer.written, trouble.reason, trouble.message))
 
     def _stand_by(self) -> None:
         """Another operator drives the job: should this one have to go on, then from its words."""
@@ -257,7 +258,7 @@ class JobRunner:
     async def _after_the_end(self) -> None:
         """The job is over: give its pods back, and delete it when its time has come."""
         await self._tell()
-        self._read_spec()
+        await self._read_spec()
         if self._job is None:
             return
         await self._stop_thread(keep=True)
@@ -289,22 +290,3 @@ class JobRunner:
     def _turned(self) -> None:
         with contextlib.suppress(RuntimeError):
             self._services.loop.call_soon_threadsafe(self._wake.set)
-
-
-def _is_terminal(status: JobStatus) -> bool:
-    return status.holds(ConditionType.COMPLETED) or status.holds(ConditionType.FAILED)
-
-
-def _in_trouble(written: JobStatus, reason: str, message: str) -> JobStatus:
-    """What was last known, and what is in the way now."""
-    degraded = Condition(
-        type=ConditionType.DEGRADED, status="True", reason=reason, message=message[:1024]
-    )
-    others = [c for c in written.conditions if c.type is not ConditionType.DEGRADED]
-    if not others:
-        others = [
-            Condition(type=type_, status="False", reason="Starting", message=message[:1024])
-            for type_ in (ConditionType.READY, ConditionType.PROGRESSING)
-        ]
-    conditions = (*others, degraded)
-    return written.model_copy(update={"conditions": conditions, "phase": phase_of(conditions)})

@@ -273,7 +273,7 @@ class ClusterStore:
             self._node_of[uid] = node
             return node, False
         # Never seen. It is gone if a list of all nodes, made after the pod was bound, lacks it.
-        bound_s, listed_s = _boundunix_s(pod.raw), self._all_nodes_seen_unix_s
+        bound_s, listed_s = _bound_unix_s(pod.raw), self._all_nodes_seen_unix_s
         return None, bool(bound_s and listed_s and listed_s > bound_s + _BINDING_S)
 
     def _jobs_on(self, node: str) -> set[JobKey]:
@@ -316,7 +316,7 @@ def _version(raw: Object) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def _boundunix_s(raw: Object) -> float:
+def _bound_unix_s(raw: Object) -> float:
     """When a pod was given its node; 0 where nothing tells."""
     for condition in raw["status"].get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
