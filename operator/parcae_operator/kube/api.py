@@ -208,7 +208,7 @@ def _message(raw: bytes) -> str:
 
 
 def _seconds(text: str | None) -> float | None:
-    return float(text) if text is not None and text.isdigit() else None
+    return float(text) if text is not None and text.isdecimal() else None
 
 
 def _in(namespace: str) -> str:

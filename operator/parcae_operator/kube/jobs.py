@@ -11,17 +11,19 @@ import logging
 import time
 from typing import Any
 
-from parcae_api.board_keys import ROOT
 from parcae_api.errors import BoardError
 from parcae_operator.kube.errors import ClusterError
 from parcae_operator.kube.labels import JOB, JobKey, job_of
 from parcae_operator.kube.objects import identity
-from parcae_operator.kube.orphans import clear_orphans
+from parcae_operator.kube.orphans import clear_orphans, find_boards
 from parcae_operator.kube.pace import Pace
 from parcae_operator.kube.runner import JobRunner
 from parcae_operator.kube.services import Services
 
 _log = logging.getLogger(__name__)
+
+_REMEMBERED_S = 600.0
+"""How long a deleted job is known to be so: an answer that was slow may still bring it."""
 
 Object = dict[str, Any]
 
@@ -33,6 +35,8 @@ class Jobs:
         self._services = services
         self._runners: dict[JobKey, JobRunner] = {}
         self._leaving: set[JobRunner] = set()
+        self._gone: dict[str, float] = {}
+        """UIDs of deleted jobs, and when that was heard of."""
         self._waiting: dict[JobKey, Object] = {}
         """Seen before the first complete list."""
         self._is_ready = False
@@ -59,6 +63,8 @@ class Jobs:
             self._waiting[key] = body
             return
         uid, _ = identity(body)
+        if uid in self._gone:
+            return
         runner = self._runners.get(key)
         if runner is not None and runner.uid != uid:
             self._drop(key)
@@ -73,10 +79,11 @@ class Jobs:
 
     def lost(self, body: Object) -> None:
         """A job's object is deleted."""
-        key = job_of(body)
+        key, (uid, _) = job_of(body), identity(body)
+        self._gone[uid] = time.monotonic()
         self._waiting.pop(key, None)
         runner = self._runners.get(key)
-        if runner is not None and runner.uid == identity(body)[0]:
+        if runner is not None and runner.uid == uid:
             self._drop(key)
 
     def wake(self, key: JobKey) -> None:
@@ -91,6 +98,7 @@ class Jobs:
     def _drop(self, key: JobKey) -> None:
         runner = self._runners.pop(key)
         runner.deleted()
+        self._gone[runner.uid] = time.monotonic()
         self._leaving = {r for r in self._leaving if not r.is_over} | {runner}
 
     async def _resync(self) -> None:
@@ -118,27 +126,38 @@ class Jobs:
             self._nodes_listed_s = now_s
         asked_s = time.monotonic()
         services.store.saw_all_pods(await services.api.pods(JOB, namespace), asked_s)
+        first = not self._is_ready
+        boards = await self._boards() if first else {}
+        jobs_asked_s = time.monotonic()
         bodies = {job_of(body): body for body in await services.api.jobs(namespace)}
-        first, self._is_ready = not self._is_ready, True
+        self._is_ready = True
         if first:
-            await self._clear_orphans(bodies)
             # What a watch has said since is newer than the list.
             bodies = {**bodies, **self._waiting}
             self._waiting.clear()
         for body in bodies.values():
             self.saw(body)
-        for key in [key for key in self._runners if key not in bodies and not first]:
-            _log.info("%s vanished while nobody looked", key)
-            self._drop(key)
+        for runner in list(self._runners.values()):
+            if runner.key not in bodies and runner.since_s < jobs_asked_s:
+                _log.info("%s vanished while nobody looked", runner.key)
+                self._drop(runner.key)
+        self._gone = {u: s for u, s in self._gone.items() if s > jobs_asked_s - _REMEMBERED_S}
         for runner in self._runners.values():
             runner.listed(asked_s)
+        await self._clear_orphans(boards, bodies)
 
-    async def _clear_orphans(self, bodies: dict[JobKey, Object]) -> None:
+    async def _boards(self) -> dict[JobKey, str]:
+        services = self._services
+        try:
+            return await asyncio.to_thread(find_boards, services.board, services.settings.namespace)
+        except BoardError as error:
+            _log.info("boards without a job are not looked for: %s", error)
+            return {}
+
+    async def _clear_orphans(self, boards: dict[JobKey, str], bodies: dict[JobKey, Object]) -> None:
         """Boards of jobs that were deleted while no operator was there."""
-        namespace = self._services.settings.namespace
-        prefix = f"{ROOT}{namespace}/" if namespace else ROOT
         uids = {key: identity(body)[0] for key, body in bodies.items()}
         try:
-            await asyncio.to_thread(clear_orphans, self._services.board, prefix, uids)
+            await asyncio.to_thread(clear_orphans, self._services.board, boards, uids)
         except BoardError as error:
             _log.info("boards without a job are not cleared: %s", error)

@@ -16,20 +16,18 @@ from parcae_operator.kube.labels import JobKey
 _log = logging.getLogger(__name__)
 
 
-def clear_orphans(client: EtcdClient, prefix: str, uids: Mapping[JobKey, str]) -> int:
-    """Clear boards that an operator wrote for jobs that are no more. Returns how many.
-
-    Boards of local runs are left alone: their jobs have no uid.
+def find_boards(client: EtcdClient, namespace: str) -> dict[JobKey, str]:
+    """Whose boards an operator has written: uids by job. Boards of local runs have none.
 
     Args:
         client: Of the board.
-        prefix: Of all boards that this operator may clear.
-        uids: The jobs that are there.
+        namespace: That this operator is for; empty: all.
 
     Raises:
         BoardError: the board did not answer.
     """
-    cleared = 0
+    found = {}
+    prefix = f"{ROOT}{namespace}/" if namespace else ROOT
     for key, item in client.list(prefix).items.items():
         parts = key.removeprefix(ROOT).split("/")
         if len(parts) != 3 or parts[2] != KeyKind.JOB:
@@ -38,9 +36,26 @@ def clear_orphans(client: EtcdClient, prefix: str, uids: Mapping[JobKey, str]) -
             uid = ParcaeJob.from_json(item.value).metadata.uid
         except ValidationError:
             continue
-        job = JobKey(parts[0], parts[1])
-        if uid and uids.get(job) != uid:
-            _log.info("clearing the board of %s, which is deleted", job)
-            JobBoard(client, job.namespace, job.name).clear()
-            cleared += 1
-    return cleared
+        if uid:
+            found[JobKey(parts[0], parts[1])] = uid
+    return found
+
+
+def clear_orphans(
+    client: EtcdClient, boards: Mapping[JobKey, str], uids: Mapping[JobKey, str]
+) -> int:
+    """Clear the boards of jobs that are no more. Returns how many.
+
+    Args:
+        client: Of the board.
+        boards: As found before the jobs were listed: a younger job may have written its own since.
+        uids: The jobs that are there.
+
+    Raises:
+        BoardError: the board did not answer.
+    """
+    orphans = [job for job, uid in boards.items() if uids.get(job) != uid]
+    for job in orphans:
+        _log.info("clearing the board of %s, which is deleted", job)
+        JobBoard(client, job.namespace, job.name).clear()
+    return len(orphans)

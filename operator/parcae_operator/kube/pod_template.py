@@ -20,6 +20,8 @@ from parcae_operator.kube.settings import OperatorSettings
 Object = dict[str, Any]
 
 GPU = "nvidia.com/gpu"
+_CONTAINER = "spec.template.spec.containers[0]"
+_GRACE_S = 30
 _SHARED, _CODE = "parcae", "parcae-code"
 _EVICTION_S = 30
 """How long a pod stays bound to a node that is silent: its agent is given up after seconds."""
@@ -53,17 +55,17 @@ def make_pod(
         InputError: the template cannot work; the message names the field.
     """
     template = _object(copy.deepcopy(job.spec.template), "spec.template")
-    metadata = _object(template.get("metadata", {}), "spec.template.metadata")
-    spec = _object(template.get("spec", {}), "spec.template.spec")
+    metadata = _part(template, "metadata", "spec.template")
+    spec = _part(template, "spec", "spec.template")
     container = _first_container(spec)
     _add_environment(container, agent_config)
     _add_volumes(job, spec, container)
     _add_security(spec, container)
     _add_placement(job, spec)
     spec["restartPolicy"] = "Never"
-    spec.setdefault("automountServiceAccountToken", False)
-    spec.setdefault("enableServiceLinks", False)
-    spec.setdefault("terminationGracePeriodSeconds", settings.grace_seconds if settings else 30)
+    _default(spec, "automountServiceAccountToken", False)
+    _default(spec, "enableServiceLinks", False)
+    _default(spec, "terminationGracePeriodSeconds", grace_seconds(job, settings))
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -71,14 +73,14 @@ def make_pod(
             "name": name,
             "namespace": job.metadata.namespace,
             "labels": {
-                **_object(metadata.get("labels", {}), "spec.template.metadata.labels"),
+                **_part(metadata, "labels", "spec.template.metadata"),
                 "app.kubernetes.io/name": "parcae-agent",
                 "app.kubernetes.io/managed-by": "parcae",
                 JOB: job.metadata.name,
                 JOB_UID: job.metadata.uid,
             },
             "annotations": {
-                **_object(metadata.get("annotations", {}), "spec.template.metadata.annotations"),
+                **_part(metadata, "annotations", "spec.template.metadata"),
                 "kubectl.kubernetes.io/default-container": container["name"],
             },
             "ownerReferences": [
@@ -116,17 +118,22 @@ def agent_config(job: ParcaeJob, pod: str, settings: OperatorSettings, grace_s: 
     }
 
 
-def grace_seconds(job: ParcaeJob, settings: OperatorSettings) -> int:
+def grace_seconds(job: ParcaeJob, settings: OperatorSettings | None) -> int:
     """How long a pod has after its SIGTERM."""
     spec = job.spec.template.get("spec")
     given = spec.get("terminationGracePeriodSeconds") if isinstance(spec, dict) else None
-    return given if isinstance(given, int) else settings.grace_seconds
+    if given is None:
+        return settings.grace_seconds if settings is not None else _GRACE_S
+    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+        where = "spec.template.spec.terminationGracePeriodSeconds"
+        raise InputError(f"{where}: is {given!r:.40}; give whole seconds")
+    return given
 
 
 def wants_gpu(job: ParcaeJob) -> bool:
     """Whether the template asks for a GPU."""
-    container = _first_container(_object(job.spec.template.get("spec", {}), "spec.template.spec"))
-    return _gpus(container) > 0
+    spec = _part(copy.deepcopy(job.spec.template), "spec", "spec.template")
+    return _gpus(_first_container(spec)) > 0
 
 
 def _first_container(spec: Object) -> Object:
@@ -137,7 +144,9 @@ def _first_container(spec: Object) -> Object:
     container = _object(containers[0], f"{where}[0]")
     if not isinstance(container.get("image"), str) or not container["image"]:
         raise InputError(f"{where}[0].image: is required; give the image that trains")
-    container.setdefault("name", CONTAINER)
+    _default(container, "name", CONTAINER)
+    if not isinstance(container["name"], str):
+        raise InputError(f"{where}[0].name: must be text, or left out")
     gpus = _gpus(container)
     if gpus > 1:
         raise InputError(
@@ -153,7 +162,7 @@ def _gpus(container: Object) -> int:
     for kind in ("limits", "requests"):
         amounts = resources.get(kind) if isinstance(resources, dict) else None
         text = str(amounts.get(GPU, "0")) if isinstance(amounts, dict) else "0"
-        found = max(found, int(text) if text.isdigit() else 0)
+        found = max(found, int(text[:9]) if text.isdecimal() else 0)
     return found
 
 
@@ -163,10 +172,8 @@ def _add_environment(container: Object, config: Object) -> None:
         _field("PARCAE_NODE_NAME", "spec.nodeName"),
         _field("PARCAE_ADDRESS", "status.podIP"),
     ]
-    names = {entry["name"] for entry in ours}
-    given = container.get("env", [])
-    if not isinstance(given, list):
-        raise InputError("spec.template.spec.containers[0].env: must be a list of names and values")
+    names = [entry["name"] for entry in ours]
+    given = _list(container, "env", f"{_CONTAINER}.env")
     theirs = [e for e in given if not (isinstance(e, dict) and e.get("name") in names)]
     container["env"] = [*theirs, *ours]
 
@@ -174,7 +181,7 @@ def _add_environment(container: Object, config: Object) -> None:
 def _add_volumes(job: ParcaeJob, spec: Object, container: Object) -> None:
     """A place for records, unless the template mounts one there, and the user's ConfigMap."""
     volumes = _list(spec, "volumes", "spec.template.spec.volumes")
-    mounts = _list(container, "volumeMounts", "spec.template.spec.containers[0].volumeMounts")
+    mounts = _list(container, "volumeMounts", f"{_CONTAINER}.volumeMounts")
     taken = {str(m.get("mountPath", "")).rstrip("/") for m in mounts if isinstance(m, dict)}
     if SHARED_PATH not in taken:
         volumes.append({"name": _SHARED, "emptyDir": {}})
@@ -192,19 +199,18 @@ def _add_volumes(job: ParcaeJob, spec: Object, container: Object) -> None:
 
 def _add_security(spec: Object, container: Object) -> None:
     """What a namespace with Pod Security `restricted` asks for, where the user says nothing."""
-    pod = _object(spec.setdefault("securityContext", {}), "spec.template.spec.securityContext")
-    pod.setdefault("runAsNonRoot", True)
-    pod.setdefault("seccompProfile", {"type": "RuntimeDefault"})
-    where = "spec.template.spec.containers[0].securityContext"
-    own = _object(container.setdefault("securityContext", {}), where)
-    own.setdefault("allowPrivilegeEscalation", False)
-    own.setdefault("capabilities", {"drop": ["ALL"]})
+    pod = _part(spec, "securityContext", "spec.template.spec")
+    _default(pod, "runAsNonRoot", True)
+    _default(pod, "seccompProfile", {"type": "RuntimeDefault"})
+    own = _part(container, "securityContext", _CONTAINER)
+    _default(own, "allowPrivilegeEscalation", False)
+    _default(own, "capabilities", {"drop": ["ALL"]})
 
 
 def _add_placement(job: ParcaeJob, spec: Object) -> None:
-    where = "spec.template.spec.affinity"
-    affinity = _object(spec.setdefault("affinity", {}), where)
-    affinity.setdefault(
+    affinity = _part(spec, "affinity", "spec.template.spec")
+    _default(
+        affinity,
         "podAntiAffinity",
         {
             "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -216,7 +222,7 @@ def _add_placement(job: ParcaeJob, spec: Object) -> None:
         },
     )
     tolerations = _list(spec, "tolerations", "spec.template.spec.tolerations")
-    known = {t.get("key") for t in tolerations if isinstance(t, dict)}
+    known = [t.get("key") for t in tolerations if isinstance(t, dict)]
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         if key not in known:
             tolerations.append(
@@ -239,8 +245,20 @@ def _object(value: Any, where: str) -> Object:
     return value
 
 
+def _part(parent: Object, name: str, where: str) -> Object:
+    """The object under that name; where there is none, an empty one is put there."""
+    return _object(_default(parent, name, {}), f"{where}.{name}")
+
+
+def _default(parent: Object, name: str, value: Any) -> Any:
+    """What is under that name, else this, put there. Null says nothing, as in all of Kubernetes."""
+    if parent.get(name) is None:
+        parent[name] = value
+    return parent[name]
+
+
 def _list(parent: Object, name: str, where: str) -> list[Any]:
-    value = parent.setdefault(name, [])
+    value = _default(parent, name, [])
     if not isinstance(value, list):
         raise InputError(f"{where}: must be a list, but it is {type(value).__name__}")
     return value

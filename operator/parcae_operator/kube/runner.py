@@ -70,6 +70,8 @@ class JobRunner:
         self._writer = StatusWriter(read_status(body))
         self._to_tell: deque[Object] = deque(maxlen=_MOST_EVENTS)
         self._started_unix_s = time.time()
+        self.since_s = time.monotonic()
+        """When this job was first seen, by ``time.monotonic``."""
         self._wake = asyncio.Event()
         self._pace = Pace()
         self._deleted = False

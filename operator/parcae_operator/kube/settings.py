@@ -7,7 +7,7 @@ import socket
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from parcae_api.errors import InputError
 from parcae_api.job import explain
@@ -39,6 +39,13 @@ class OperatorSettings(Contract):
     grace_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
     """terminationGracePeriodSeconds of agent pods whose template has none."""
 
+    @field_validator("board", "agent_board")
+    @classmethod
+    def _has_endpoints(cls, value: str) -> str:
+        if value and not _split(value):
+            raise ValueError(f"'{value}' names no endpoint; give at least one, like host:2379")
+        return value
+
     @property
     def endpoints(self) -> tuple[str, ...]:
         """Of the board."""
@@ -57,9 +64,8 @@ def from_environment(environ: Mapping[str, str] = os.environ) -> OperatorSetting
         InputError: one is missing or wrong; the message names the variable.
     """
     known = OperatorSettings.model_fields
-    given = {
-        name: environ[PREFIX + name.upper()] for name in known if PREFIX + name.upper() in environ
-    }
+    # A chart writes an empty value where its user gives none.
+    given = {name: text for name in known if (text := environ.get(PREFIX + name.upper()))}
     try:
         return OperatorSettings.model_validate(given)
     except ValidationError as error:

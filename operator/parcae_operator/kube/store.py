@@ -157,6 +157,8 @@ class ClusterStore:
             state_before = self._latch.state(reading.uid)
             self._nodes[reading.name] = reading
             state = self._latch.observe(reading)
+            if before is not None and before.uid != reading.uid:
+                self._settle()  # the name has passed on: its earlier node is gone
             same = before is not None and _essence(before) == _essence(reading)
             changed = self._jobs_on(reading.name) if not same or state != state_before else set()
         for key in changed:

@@ -20,7 +20,8 @@ from parcae_api.job import API_VERSION, KIND, ParcaeJob
 from parcae_api.job_status import Condition
 
 Object = dict[str, Any]
-_LONGEST_NOTE = 1000
+_LONGEST_NOTE = 1024
+"""Bytes that the API server takes."""
 _CONTROLLER = "parcae.dev/operator"
 
 
@@ -89,7 +90,7 @@ def make_event(
         "action": reason,
         "reason": reason,
         "type": "Warning" if warning else "Normal",
-        "note": note[:_LONGEST_NOTE],
+        "note": note.encode()[:_LONGEST_NOTE].decode(errors="ignore"),
         "regarding": {
             "apiVersion": API_VERSION,
             "kind": KIND,
