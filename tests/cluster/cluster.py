@@ -1,0 +1,330 @@
+"""A Kubernetes cluster of several nodes on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any, Self
+
+from . import debs, images, keys, network, node, stores, toolchain
+from .control_plane import ControlPlane
+from .errors import ClusterError
+from .heartbeats import STEADY, Heartbeats
+from .layout import MOST_NODES, ClusterFiles
+from .node import Node
+from .node_config import NodeSpec, Taint
+from .places import ROOT, locked
+from .processes import BOOT_ID, Process, started_ticks
+from .programs import run
+from .services import Services
+from .site import Site
+from .take_down import take_down
+from .waiting import until
+
+
+class Cluster:
+    """A running cluster. ``Cluster.up`` starts one, ``Cluster.attach`` finds one again.
+
+    As a context manager it takes itself down at the end.
+    """
+
+    def __init__(self, site: Site, archives: Sequence[Path]) -> None:
+        self.site = site
+        self.archives = list(archives)
+        self.api = site.api
+        self.control_plane = ControlPlane(
+            site.files, site.network, site.api, site.tools.kube, site.beats
+        )
+        self.services = Services(
+            site.files,
+            site.network,
+            site.api,
+            site.tools.kube / "kube-proxy",
+            site.tools.coredns,
+            site.packages,
+        )
+
+    @classmethod
+    def up(
+        cls,
+        name: str,
+        nodes: Iterable[NodeSpec | str] = (),
+        *,
+        archives: Iterable[Path] = (),
+        beats: Heartbeats = STEADY,
+        services: bool = True,
+        kept: bool = False,
+    ) -> Cluster:
+        """Starts a cluster, and returns when all its nodes are Ready.
+
+        What it needs is built first where it was not (minutes in the first use, then nothing).
+
+        Args:
+            name: of a-z, 0-9 and -; no two clusters of one cache have the same.
+            nodes: the nodes to start with.
+            archives: image archives that every node has, besides ``python:3.11-slim``.
+            beats: how fast a silent node is noticed.
+            services: with Services and DNS (about 150 MB more memory).
+            kept: it outlives this process. Else ``sweep`` takes it down when this process is dead.
+
+        Raises:
+            ClusterError: there is one of this name, or something did not start; then nothing of it
+                is left but the message.
+        """
+        site = _site(ClusterFiles.of(name), beats)
+        every = [images.pause(), images.python(), *archives]
+        store = stores.ensure(every)
+        _claim(site, every, kept)
+        try:
+            cluster = cls(site, every)
+            network.build(site.network)
+            cluster.control_plane.up()
+            cluster._forward()
+            if services:
+                cluster.services.up()
+            cluster.add_nodes(nodes, store=store)
+        except BaseException:
+            take_down(name)
+            raise
+        return cluster
+
+    @classmethod
+    def attach(cls, name: str) -> Cluster:
+        """Returns a cluster that some process started.
+
+        Raises:
+            ClusterError: there is none.
+        """
+        files = ClusterFiles.of(name)
+        if not files.settings.exists():
+            raise ClusterError(f"no cluster is called {name}")
+        data = json.loads(files.settings.read_text())
+        return cls(_site(files, Heartbeats(**data["beats"])), list(map(Path, data["archives"])))
+
+    def down(self) -> None:
+        """Takes everything down: no process, mount, cgroup, namespace or file is left."""
+        take_down(self.name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.down()
+
+    # What it is
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.site.files.name
+
+    @property
+    def folder(self) -> Path:
+        """The folder of all its files; ``logs/`` has the control plane's logs."""
+        return self.site.files.folder
+
+    @property
+    def kubeconfig(self) -> Path:
+        """An administrator's kubeconfig for programs of this machine, outside the cluster."""
+        return self.site.files.kubeconfig("outside")
+
+    @property
+    def kubeconfig_inside(self) -> Path:
+        """An administrator's kubeconfig for programs in the cluster's network (``inside``)."""
+        return self.site.files.kubeconfig("admin")
+
+    # Nodes
+
+    def add_node(
+        self,
+        name: str,
+        labels: Mapping[str, str] | None = None,
+        taints: Sequence[Taint] = (),
+        provider_id: str = "",
+    ) -> Node:
+        """Adds a node, and returns when it is Ready (about 2 s). See ``NodeSpec``."""
+        [added] = self.add_nodes([NodeSpec(name, labels or {}, taints, provider_id)])
+        return added
+
+    def add_nodes(
+        self, specs: Iterable[NodeSpec | str], *, store: Path | None = None
+    ) -> list[Node]:
+        """Adds nodes, all at once, and returns when all are Ready."""
+        wanted = [NodeSpec(spec) if isinstance(spec, str) else spec for spec in specs]
+        store = store or stores.ensure(self.archives)
+        with locked(f"cluster-{self.name}"):
+            first = self._number(len(wanted))
+        added = [Node(self.site, spec, first + index) for index, spec in enumerate(wanted)]
+        for one in added:
+            if one.files.folder.exists():
+                raise ClusterError(f"cluster {self.name} has or had a node {one.name}")
+        if added:
+            with ThreadPoolExecutor(len(added)) as pool:
+                list(pool.map(lambda one: one.boot(store), added))
+        for one in added:
+            one.wait_ready()
+        return added
+
+    def node(self, name: str) -> Node:
+        """Returns a node by its name, also a killed one.
+
+        Raises:
+            ClusterError: there was none, or it was removed.
+        """
+        files = self.site.files.node(name)
+        if not files.settings.exists():
+            raise ClusterError(f"cluster {self.name} has no node {name}")
+        return node.read(self.site, files.folder)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All nodes that were not removed, killed ones, too."""
+        folders = sorted(path.parent for path in self.site.files.nodes.glob("*/node.json"))
+        return sorted((node.read(self.site, folder) for folder in folders), key=lambda n: n.number)
+
+    def load(self, archive: Path) -> None:
+        """Gives an image to all nodes, those to come, too."""
+        if archive in self.archives:
+            return
+        for one in self.nodes:
+            if one.alive():
+                one.load(archive)
+        self.archives.append(archive)
+        data = json.loads(self.site.files.settings.read_text())
+        data["archives"] = list(map(str, self.archives))
+        self.site.files.settings.write_text(json.dumps(data))
+
+    # Programs
+
+    def kubectl(self, *arguments: str, input: str | None = None, bound_s: float = 120) -> str:
+        """Runs kubectl as an administrator, and returns its output.
+
+        Raises:
+            ProgramFailed: with what it said.
+        """
+        argv: list[str | Path] = [
+            self.site.tools.kubectl,
+            f"--kubeconfig={self.kubeconfig_inside}",
+            *arguments,
+        ]
+        return run(self.site.network.argv(argv), input=input, bound_s=bound_s).stdout
+
+    def apply(self, *objects: Any) -> None:
+        """Applies objects that are given as data."""
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        self.kubectl("apply", "-f", "-", input=json.dumps(listed))
+
+    def exec(self, pod: str, *argv: str, namespace: str = "default", bound_s: float = 60) -> str:
+        """Runs a program in a pod, and returns its output."""
+        return self.kubectl("exec", "-n", namespace, pod, "--", *argv, bound_s=bound_s)
+
+    def wait_pod(self, name: str, namespace: str = "default", bound_s: float = 120) -> Any:
+        """Returns a pod when it is Ready."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+
+        def ready() -> Any:
+            pod = self.api.find(path)
+            conditions = (pod or {}).get("status", {}).get("conditions", [])
+            return (
+                pod
+                if any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+                else None
+            )
+
+        return until(f"pod {namespace}/{name} to be Ready", ready, bound_s=bound_s)
+
+    def inside(
+        self, argv: Sequence[str | Path], *, bound_s: float = 60, check: bool = True
+    ) -> CompletedProcess[str]:
+        """Runs a program to its end in the cluster's network, with an administrator's KUBECONFIG.
+
+        From there all pods, Services and (with the resolver set so) names can be reached.
+        """
+        environment = ["env", f"KUBECONFIG={self.kubeconfig_inside}"]
+        return self.site.network.run([*environment, *argv], bound_s=bound_s, check=check)
+
+    def start_inside(
+        self, name: str, argv: Sequence[str | Path], env: Mapping[str, str] | None = None
+    ) -> Process:
+        """Starts a program in the cluster's network; it ends with the cluster at the latest.
+
+        Args:
+            name: names its pid file and its log, ``logs/own-NAME.log``.
+            argv: the program and its arguments.
+            env: its environment, with KUBECONFIG added; this process's without.
+        """
+        files = self.site.files
+        process = Process(files.pids / f"own-{name}.pid", files.logs / f"own-{name}.log")
+        environment = {**(os.environ if env is None else env)}
+        environment["KUBECONFIG"] = str(self.kubeconfig_inside)
+        process.start(self.site.network.argv(argv), environment)
+        return process
+
+    # How it comes up
+
+    def _number(self, count: int) -> int:
+        """Takes the next ``count`` node numbers, and returns the first. None is used twice."""
+        file = self.folder / "next-number"
+        first = int(file.read_text()) if file.exists() else 1
+        if first + count - 1 > MOST_NODES:
+            raise ClusterError(f"a cluster can have {MOST_NODES} nodes in its life, not more")
+        file.write_text(str(first + count))
+        return first
+
+    def _forward(self) -> None:
+        """Brings the API server to a port of the machine's loopback, for ``kubeconfig``."""
+        files = self.site.files
+        forwarder = Process(files.pids / "forwarder.pid", files.logs / "forwarder.log")
+        port = files.folder / "forwarder.port"
+        module = f"{__package__}.forwarder"
+        forwarder.start(
+            [sys.executable, "-m", module, files.pids, "network", port],
+            {**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        until(
+            "the forwarder to listen",
+            port.exists,
+            bound_s=30,
+            log=forwarder.log,
+            alive=forwarder.alive,
+        )
+        server = f"https://127.0.0.1:{port.read_text()}"
+        self.kubeconfig.write_text(keys.kubeconfig(files.keys, server, files.keys / "admin"))
+        programs = files.folder / "bin"
+        programs.mkdir()
+        for program in (self.site.tools.kubectl, self.site.tools.helm):
+            (programs / program.name).symlink_to(program)
+
+
+def _site(files: ClusterFiles, beats: Heartbeats) -> Site:
+    return Site(files, toolchain.ensure(), debs.ensure(), beats)
+
+
+def _claim(site: Site, archives: Sequence[Path], kept: bool) -> None:
+    """Takes the cluster's name: its folder appears with its owner in it, or not at all."""
+    files = site.files
+    owner = {
+        "pid": os.getpid(),
+        "ticks": started_ticks(os.getpid()),
+        "boot": BOOT_ID.read_text().strip(),
+    }
+    data = {
+        "owner": owner,
+        "kept": kept,
+        "beats": vars(site.beats),
+        "archives": list(map(str, archives)),
+    }
+    with locked(f"cluster-{files.name}"):
+        if files.folder.exists():
+            raise ClusterError(f"there is a cluster {files.name} in {files.folder}")
+        unfinished = files.folder.with_name(f".{files.name}")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        (unfinished / "cluster.json").write_text(json.dumps(data))
+        unfinished.rename(files.folder)

@@ -1,0 +1,58 @@
+"""Pytest fixtures of the test cluster, for any folder of tests::
+
+# conftest.py
+from tests.cluster.fixtures import cluster, cluster_needs, pytest_runtestloop
+
+# test_….py
+pytestmark = pytest.mark.cluster
+
+def test_it(cluster: Cluster) -> None: ...
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from . import debs, images, needs, stores, toolchain
+from .cluster import Cluster
+from .node_config import NodeSpec
+from .take_down import sweep
+
+NODES = ("one", "two", "three")
+
+
+def prepare() -> None:
+    """Builds and downloads all that a cluster needs, where that was not done."""
+    toolchain.ensure()
+    debs.ensure()
+    stores.ensure([images.pause(), images.python()])
+
+
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Prepares before the first test, whose time limit a cold build would not keep."""
+    wanted = any(item.get_closest_marker("cluster") for item in session.items)
+    if not wanted or needs.missing() or session.config.option.collectonly:
+        return
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.write_line("test cluster: preparing (minutes in the first use)")
+    prepare()
+
+
+@pytest.fixture(scope="session")
+def cluster_needs() -> None:
+    """Skips, and says why, where a cluster cannot run."""
+    if missing := needs.missing():
+        pytest.skip(f"cluster: {'; '.join(missing)}")
+    sweep()
+
+
+@pytest.fixture(scope="session")
+def cluster(cluster_needs: None) -> Iterator[Cluster]:
+    """A cluster of three nodes, for all tests of the session: leave those three as they are."""
+    specs = [NodeSpec(name, {"parcae.test/zone": name}) for name in NODES]
+    with Cluster.up(f"test-{os.getpid()}", specs) as running:
+        yield running

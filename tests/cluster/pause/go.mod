@@ -1,0 +1,3 @@
+module parcae.example/pause
+
+go 1.26
