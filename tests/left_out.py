@@ -1,7 +1,16 @@
 """Says loudly what the suite leaves out on this machine. Run by ``make test`` before pytest."""
 
 import importlib.util
+import subprocess
 import sys
+
+
+def _can_unshare() -> bool:
+    try:
+        command = ["unshare", "--pid", "--fork", "--mount-proc", "true"]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
 
 
 def main() -> None:
@@ -13,6 +22,8 @@ def main() -> None:
             missing.append("gpu: no CUDA device; NCCL paths are not tested here")
     if sys.platform != "linux":
         missing.append("processes: needs Linux (/proc, parent-death signals)")
+    if not _can_unshare():
+        missing.append("notices: no right to make PID namespaces; SIGTERM as a first process")
     for line in missing:
         print(f"LEFT OUT  {line}")
 

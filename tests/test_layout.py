@@ -37,7 +37,8 @@ def test_light_programs_load_no_torch(module: str) -> None:
 
 
 def test_supervisor_loads_no_torch() -> None:
-    code = "import sys, parcae_agent.__main__\nassert 'torch' not in sys.modules"
+    code = "import sys, parcae_agent.__main__, parcae_agent.agent\n"
+    code += "assert 'torch' not in sys.modules and 'httpx' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -5,19 +5,25 @@ from __future__ import annotations
 import logging
 import sys
 
-from parcae_agent.agent import run_agent
-from parcae_agent.launch import spawn_worker
-from parcae_agent.settings import from_environment
-from parcae_api.errors import ParcaeError
+from parcae_agent.pid_one import hold_sigterm, warn_of_a_shell_in_front
 
 
 def main() -> None:
     """Run the agent that the environment describes, and exit with its code."""
+    hold_sigterm()
+    # Only now what takes long to import: as a container's first process it would lose the signal.
+    from parcae_agent.agent import run_agent
+    from parcae_agent.launch import spawn_worker
+    from parcae_agent.notices.settings import notice_settings
+    from parcae_agent.settings import from_environment
+    from parcae_api.errors import ParcaeError
+
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    warn_of_a_shell_in_front()
     try:
-        code = run_agent(from_environment(), spawn_worker)
+        code = run_agent(from_environment(), spawn_worker, notice_settings())
     except ParcaeError as error:
         print(f"parcae-agent: {error}", file=sys.stderr)
         sys.exit(2)

@@ -7,22 +7,31 @@ import signal
 from collections.abc import Callable
 
 from parcae_agent.launch import WorkerProcess
+from parcae_agent.notices.listener import SpotListener
+from parcae_agent.notices.settings import Listen, NoticeSettings
+from parcae_agent.pid_one import release_sigterm
 from parcae_agent.settings import AgentConfig, ExitCode, WorkerConfig
 from parcae_agent.supervisor import News, Supervisor, Terminate, new_incarnation, worker_id
 from parcae_api.etcd import EtcdClient
 
 
 def run_agent(
-    config: AgentConfig, start_worker: Callable[[WorkerConfig], WorkerProcess]
+    config: AgentConfig,
+    start_worker: Callable[[WorkerConfig], WorkerProcess],
+    notices: NoticeSettings | None = None,
 ) -> ExitCode:
     """Run one agent in this process.
 
     The worker is started first: forking is only safe while this process has no other thread,
-    and the client of the board has several.
+    and the client of the board has several. Without ``notices`` no cloud is asked.
     """
+    notices = notices or NoticeSettings(listen=Listen.OFF)
+    if notices.grace_s is not None:
+        config = config.model_copy(update={"grace_seconds": notices.grace_s})
     # First of all: a notice may come at any moment, and unheard it would end this process.
     news: queue.SimpleQueue[News] = queue.SimpleQueue()
     signal.signal(signal.SIGTERM, lambda *_: news.put(Terminate()))
+    release_sigterm()
     incarnation = new_incarnation(config.pod)
     settings = WorkerConfig(
         worker=worker_id(incarnation),
@@ -35,8 +44,11 @@ def run_agent(
         probe=config.probe,
     )
     worker = start_worker(settings)
+    listener = SpotListener(notices, news.put)
     try:
+        listener.start()
         with EtcdClient(config.endpoints) as client:
             return Supervisor(config, incarnation, worker, client, settings.error_file, news).run()
     finally:
+        listener.close()
         worker.kill()

@@ -1,8 +1,8 @@
 """The supervisor: an agent's first process, which speaks to the board for its worker.
 
 It is on the board before its worker has imported torch, holds the lease, passes plans down and
-reports up, takes SIGTERM as a notice, and ends with its worker: an agent lives and dies as one, and
-what replaces it is a new incarnation.
+reports up, takes SIGTERM and its cloud's word as notices, and ends with its worker: an agent lives
+and dies as one, and what replaces it is a new incarnation.
 """
 
 from __future__ import annotations
@@ -33,14 +33,16 @@ from parcae_agent.link import (
     State,
     UserFailed,
 )
+from parcae_agent.notices.signs import Heard
 from parcae_agent.outbox import Outbox
+from parcae_agent.pid_one import reap_orphans
 from parcae_agent.seat import Seat
 from parcae_agent.settings import AgentConfig, ExitCode
 from parcae_api.board import JobBoard
 from parcae_api.board_snapshot import BoardChange
 from parcae_api.etcd import EtcdClient
 from parcae_api.events import Failed
-from parcae_api.membership import AgentState, Membership, Notice, WorkerInfo
+from parcae_api.membership import AgentState, Hint, Membership, Notice, WorkerInfo
 from parcae_api.model import Contract
 from parcae_api.plan import Plan, PlanReason, Rendezvous
 from parcae_api.profile import Profile
@@ -65,8 +67,8 @@ class _WorkerEnded:
     exit_code: int
 
 
-News = Message | BoardChange | Terminate | _WorkerEnded
-"""What a supervisor acts on, from four sides."""
+News = Message | BoardChange | Terminate | Heard | _WorkerEnded
+"""What a supervisor acts on, from five sides."""
 
 
 @dataclass
@@ -77,6 +79,7 @@ class _Knowledge:
     worker: State = field(default_factory=lambda: State(revision=None))
     ready: bool = False
     notice: Notice | None = None
+    hint: Hint | None = None
     failure: Failed | None = None
     heard_monotonic_s: float = field(default_factory=time.monotonic)
     quitting: bool = False
@@ -96,7 +99,7 @@ class Supervisor:
     ) -> None:
         """``error_file`` is where the worker leaves word when it ends against its will.
 
-        ``news`` is filled by whoever listens for SIGTERM.
+        ``news`` is filled by whoever listens for SIGTERM, and to the cloud.
         """
         self._config = config
         self._incarnation = incarnation
@@ -177,7 +180,14 @@ class Supervisor:
             case UserFailed(failure=failure):
                 self._take_failure(failure)
             case Terminate():
-                self._take_notice()
+                deadline_s = time.time() + self._config.grace_seconds
+                self._take_notice(Notice(deadline_unix_s=deadline_s, source="sigterm"))
+            case Heard(notice=notice, hint=hint):
+                if hint != known.hint:
+                    known.hint = hint
+                    self._publish()
+                if notice is not None:
+                    self._take_notice(notice)
         if isinstance(news, Pong | Ready | State | Advanced):
             known.heard_monotonic_s = time.monotonic()
 
@@ -190,12 +200,13 @@ class Supervisor:
 
         return write
 
-    def _take_notice(self) -> None:
+    def _take_notice(self, notice: Notice) -> None:
+        """Notices stay; of several, the one that leaves the least time counts."""
         known = self._known
-        if known.notice is None:
-            known.notice = Notice(
-                deadline_unix_s=time.time() + self._config.grace_seconds, source="sigterm"
-            )
+        if known.notice is None or notice.deadline_unix_s < known.notice.deadline_unix_s:
+            left_s = notice.deadline_unix_s - time.time()
+            _log.info("notice by %s: this instance goes in %.0f s", notice.source, left_s)
+            known.notice = notice
             self._publish()
 
     def _take_failure(self, failure: Failed) -> None:
@@ -236,6 +247,7 @@ class Supervisor:
     def _tick(self, since_s: float) -> None:
         """Once a second: is the worker alive, and are we still on the board?"""
         known = self._known
+        reap_orphans(self._process.pid)
         slept = since_s > 2 * _TICK_SECONDS
         if known.ready:
             if slept:  # and so may the worker have: ask it before it is judged
@@ -275,6 +287,7 @@ class Supervisor:
                 ),
             ),
             notice=known.notice,
+            hint=known.hint,
             pid=os.getpid(),
         )
 

@@ -30,6 +30,15 @@ class Notice(Contract):
     source: Annotated[str, Field(max_length=64)]
 
 
+class Hint(Contract):
+    """A sign that an instance may go away, and may stay: for the forecast, not for the plan."""
+
+    source: Annotated[str, Field(max_length=64)]
+    since_unix_s: float
+    deadline_unix_s: float | None = None
+    """When it would go, where anybody says so."""
+
+
 class Holding(Contract):
     """The state a worker holds: layers ``first`` … ``last``-1 as of ``step`` committed steps."""
 
@@ -76,4 +85,6 @@ class Membership(Contract):
     state: AgentState
     workers: tuple[WorkerInfo, ...]
     notice: Notice | None = None
+    hint: Hint | None = None
+    """From its cloud's metadata; withdrawn when the cloud withdraws it."""
     pid: int | None = None
