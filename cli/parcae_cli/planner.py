@@ -36,13 +36,10 @@ def serve(
     model: ModelOption = "hazard",
 ) -> None:
     """Answer /v1/plan and /v1/forecast until interrupted; /docs describes them."""
-    import uvicorn
+    from parcae_optimizer.serving import ServiceSettings
+    from parcae_optimizer.serving import serve as serve_until_told
 
-    from parcae_optimizer.service import make_app
-    from parcae_predictor import predictor_of
-
-    service = make_app(predictor_of(model))
-    uvicorn.run(service, host=host, port=port, log_level="info", access_log=False)
+    serve_until_told(ServiceSettings(host=host, port=port, model=model))
 
 
 def plan(

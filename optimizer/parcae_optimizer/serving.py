@@ -1,0 +1,67 @@
+"""Serving plans from this process until it is told to stop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Annotated
+
+import uvicorn
+from pydantic import Field, ValidationError
+
+from parcae_api.errors import InputError
+from parcae_api.job import explain
+from parcae_api.model import Contract
+from parcae_optimizer.service import make_app
+from parcae_predictor import DEFAULT, predictor_of
+
+_GRACE_S = 5
+"""How long after SIGTERM answers may still go out."""
+
+
+class ServiceSettings(Contract):
+    """The planner service's."""
+
+    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    """``PARCAE_LISTEN_HOST``: address to listen on."""
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8080
+    """``PARCAE_LISTEN_PORT``: 0 takes a free one."""
+    model: str = DEFAULT
+    """``PARCAE_MODEL``: which forecast."""
+
+
+_VARIABLES = {
+    "host": "PARCAE_LISTEN_HOST",
+    "port": "PARCAE_LISTEN_PORT",
+    "model": "PARCAE_MODEL",
+}
+
+
+def from_environment(environ: Mapping[str, str] = os.environ) -> ServiceSettings:
+    """Settings from the environment; an empty variable is as good as none.
+
+    Raises:
+        InputError: one is wrong; the message names the variable.
+    """
+    given = {field: environ[name] for field, name in _VARIABLES.items() if environ.get(name)}
+    try:
+        return ServiceSettings.model_validate(given)
+    except ValidationError as error:
+        name = _VARIABLES[str(error.errors()[0]["loc"][0])]
+        raise InputError(f"{name}: {explain(error).partition(': ')[2]}") from error
+
+
+def serve(settings: ServiceSettings) -> None:
+    """Answer until SIGTERM or SIGINT.
+
+    Raises:
+        InputError: there is no such forecast.
+    """
+    uvicorn.run(
+        make_app(predictor_of(settings.model)),
+        host=settings.host,
+        port=settings.port,
+        log_level="info",
+        access_log=False,
+        timeout_graceful_shutdown=_GRACE_S,
+    )
