@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test lint types units processes bench crds install clean
+.PHONY: demo test lint types units processes bench crds cluster-up cluster-down cluster-status install clean
 
 demo: install
 	$(BIN)/parcae local examples/gpt/job.yaml --trace traces/p3-dense-8.trace \
@@ -28,6 +28,10 @@ bench: install
 
 crds: install
 	$(BIN)/python -m parcae_api.crd
+
+# A real Kubernetes of four nodes to work with by hand (docs/test-cluster.md).
+cluster-up cluster-down cluster-status: cluster-%: install
+	$(BIN)/python -m tests.cluster $*
 
 install: .venv/installed
 

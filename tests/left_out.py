@@ -3,6 +3,11 @@
 import importlib.util
 import subprocess
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests.cluster import needs
 
 
 def _can_unshare() -> bool:
@@ -24,6 +29,7 @@ def main() -> None:
         missing.append("processes: needs Linux (/proc, parent-death signals)")
     if not _can_unshare():
         missing.append("notices: no right to make PID namespaces; SIGTERM as a first process")
+    missing += [f"cluster: {sentence}" for sentence in needs.missing()]
     for line in missing:
         print(f"LEFT OUT  {line}")
 
