@@ -35,6 +35,8 @@ class PlanRequest(Contract):
     """Workers that are asked for (``instances.max``); None takes what was seen."""
     history: History | None = None
     """How many there were, per interval; None where nothing was recorded."""
+    likely_removals: Annotated[int, Field(ge=0, le=MOST_WORKERS)] = 0
+    """Of these workers: on instances with a hint that they may go."""
     horizon: Annotated[int, Field(ge=1, le=60)] = 12
     """Intervals to look ahead."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
@@ -119,6 +121,8 @@ class ForecastRequest(Contract):
     capacity: Annotated[int, Field(ge=1, le=MOST_WORKERS)] | None = None
     """Workers that are asked for; None takes what was seen."""
     history: History | None = None
+    likely_removals: Annotated[int, Field(ge=0, le=MOST_WORKERS)] = 0
+    """Of these workers: on instances with a hint that they may go."""
     horizon: Annotated[int, Field(ge=1, le=60)] = 12
     """Intervals to look ahead."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0

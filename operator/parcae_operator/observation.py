@@ -42,6 +42,8 @@ class Pod:
     node: str = ""
     notice: Notice | None = None
     """The cluster's signal that its instance goes away."""
+    hinted: bool = False
+    """A hint, which may be taken back, that its instance goes away: for the forecast."""
     crash: Crash | None = None
     trouble: str = ""
     """Why it does not start, for people; empty when it does, or just waits for an instance."""
@@ -92,6 +94,8 @@ class Candidate:
     id: WorkerId
     info: WorkerInfo
     leaving: bool
+    hinted: bool = False
+    """Its instance may go."""
 
     @property
     def held(self) -> range | None:
@@ -111,7 +115,7 @@ def living_workers(seen: Observation) -> list[Candidate]:
         leaving = pod.notice is not None or agent.notice is not None
         for worker in agent.workers:
             if worker.ready:
-                candidate = Candidate(worker.id, worker, leaving)
+                candidate = Candidate(worker.id, worker, leaving, pod.hinted)
                 found.append((position[pod.name], candidate))
     return [candidate for _, candidate in sorted(found, key=lambda item: item[0])]
 

@@ -49,6 +49,8 @@ def _request(seen: Observation, staying: list[Candidate]) -> PlanRequest:
         replicas_left=_replicas_left(plan, staying),
         capacity=max(spec.instances.max, len(staying)),
         history=seen.history,
+        likely_removals=sum(worker.hinted for worker in staying),
+        horizon=spec.planning.horizon,
         rollback_seconds=_rollback_seconds(seen),
         step_seconds=dict(seen.step_seconds),
     )

@@ -25,7 +25,7 @@ from parcae_optimizer.measured import MeasuredRules
 from parcae_optimizer.programme import Choice, Decision, Programme, laws_of, reach_of
 from parcae_optimizer.rules import NOTHING, Grid
 from parcae_optimizer.tables import CostTables
-from parcae_predictor.forecast import Forecast, Predictor, Question
+from parcae_predictor.forecast import Forecast, Known, Predictor, Question
 from parcae_traces.series import INTERVAL_S, Series
 
 MOST_ALTERNATIVES = 20
@@ -115,6 +115,7 @@ def forecast_of(request: PlanRequest | ForecastRequest, predictor: Predictor) ->
             capacity=_capacity(request),
             horizon=request.horizon,
             seed=request.seed,
+            known=Known(likely_removals=min(request.likely_removals, request.num_workers)),
         )
     )
 

@@ -253,6 +253,7 @@ def _as_pod(seen: SeenPod, on_board: bool) -> Pod:
         phase=phase,
         node=reading.node_name,
         notice=earliest(reading.notice, seen.node_state.notice),
+        hinted=seen.node_state.severity is Severity.HINT,
         crash=_crash(seen),
         trouble=_held_up(seen),
     )

@@ -20,7 +20,6 @@ from parcae_operator.signals import (
     NodeState,
     NoticeLatch,
     PodReading,
-    Severity,
     SignalSettings,
     event_node,
     read_event,
@@ -237,10 +236,6 @@ class ClusterStore:
                 for uid in self._by_job.get(key, ())
                 if self._pods[uid].job_uid != job_uid
             )
-
-    def hints(self, key: JobKey, job_uid: str) -> int:
-        """Instances of a job that may go: for the forecast."""
-        return sum(pod.node_state.severity is Severity.HINT for pod in self.pods_of(key, job_uid))
 
     def _seen(self, uid: str, pod: _Pod) -> SeenPod:
         now = self._clock()
