@@ -21,7 +21,9 @@ CRD_FILE = Path("crds") / f"{GROUP}_{PLURAL}.yaml"
 
 Schema = dict[str, Any]
 
-_ANYTHING: Schema = {"x-kubernetes-preserve-unknown-fields": True}
+_OPEN: Schema = {"x-kubernetes-preserve-unknown-fields": True}
+_ANYTHING: Schema = {**_OPEN, "nullable": True}
+"""Without ``nullable`` the server drops arguments that are null, and a function takes others."""
 _MAX_INT32 = 2**31 - 1
 _OBJECT = frozenset({"properties", "required", "additionalProperties", "maxProperties"})
 _KEPT = ("enum", "minimum", "maximum", "minLength", "maxLength", "maxItems", "maxProperties")
@@ -29,12 +31,12 @@ _DROPPED = frozenset({"title", "default", "description", "type", "items", "anyOf
 
 _TEMPLATE: Schema = {
     "type": "object",
-    **_ANYTHING,
+    **_OPEN,
     "properties": {
         "spec": {
             "description": "Specification of the pods, as in a Deployment's template.",
             "type": "object",
-            **_ANYTHING,
+            **_OPEN,
             "required": ["containers"],
             "properties": {
                 "containers": {
@@ -42,7 +44,7 @@ _TEMPLATE: Schema = {
                     "type": "array",
                     "minItems": 1,
                     "maxItems": 64,
-                    "items": {"type": "object", **_ANYTHING},
+                    "items": {"type": "object", **_OPEN},
                 }
             },
         }
@@ -148,8 +150,8 @@ def _structural(node: Schema, definitions: Mapping[str, Schema], path: tuple[str
     if "description" in node:
         made["description"] = _one_line(node["description"])
     if path[:1] != ("status",) and node.get("default") is not None:
-        # Nested defaults fill in the rest. A status is what the operator said, nothing more.
-        made["default"] = {} if isinstance(node["default"], dict) else node["default"]
+        # Whole, since rules hold for it too. A status is what the operator said, nothing more.
+        made["default"] = _without_none(node["default"])
     if name == "spec.template":
         return {**made, **_TEMPLATE}
     if "type" not in node:
@@ -201,6 +203,10 @@ def _format(node: Schema) -> str:
     if node["type"] == "number":
         return "double"
     return "int32" if node.get("maximum", _MAX_INT32 + 1) <= _MAX_INT32 else "int64"
+
+
+def _without_none(value: Any) -> Any:
+    return {k: v for k, v in value.items() if v is not None} if isinstance(value, dict) else value
 
 
 def _one_line(docstring: str) -> str:

@@ -25,6 +25,7 @@ ALLOWED = {
     "type",
     "default",
     "format",
+    "nullable",
     "enum",
     "minimum",
     "maximum",
@@ -62,7 +63,7 @@ def test_structural(path: str) -> None:
     node = NODES[path]
     assert set(node) <= ALLOWED
     assert node.get("type") in {"object", "array", "string", "integer", "number", "boolean"} or (
-        node == {PRESERVED: True}
+        node == {PRESERVED: True, "nullable": True}
     )
     assert not {"properties", "additionalProperties"} <= set(node)
     assert set(node.get("required", ())) <= set(node.get("properties", ()))
