@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from signal_objects import T0, condition, make_event, make_node, rfc3339, taint
 
-from parcae_api.membership import Notice
+from parcae_api.membership import Hint, Notice
 from parcae_operator.signals import (
     LatchRecords,
     NodeReading,
@@ -19,9 +19,11 @@ from parcae_operator.signals import (
     read_event,
     read_node,
 )
+from parcae_operator.signals.event_tables import EVENTS, EVENTS_THAT_CLEAR
 from parcae_operator.signals.latch import KEEP_VANISHED_S
 from parcae_operator.signals.model import Place
 from parcae_operator.signals.record import CLEAR_AFTER_S
+from parcae_operator.signals.rules import EventRule, Needs
 from parcae_operator.signals.tables import REBALANCE_TTL_S
 
 ITN = taint("aws-node-termination-handler/spot-itn", "spot-itn-1")
@@ -213,7 +215,46 @@ def test_agents_notice_counts_for_the_whole_node() -> None:
     assert latch.raise_notice("", notice, T0).severity is Severity.HEALTHY
 
 
+def test_agents_hint_counts_while_it_shows_it_and_for_an_hour_at_most() -> None:
+    latch = NoticeLatch()
+    hint = Hint(source="aws-rebalance", since_unix_s=T0)
+    for at_s in range(0, 3600, 50):
+        latch.raise_hint(UID, hint, T0 + at_s)
+        assert latch.hints()[UID].source == "aws-rebalance"
+    latch.raise_hint(UID, hint, T0 + 3600)
+    assert latch.hints() == {}
+    latch.raise_hint(UID, hint.model_copy(update={"since_unix_s": T0 + 4000}), T0 + 4000)
+    latch.settle([UID], T0 + 4059)
+    assert UID in latch.hints()
+    latch.settle([UID], T0 + 4060)
+    assert latch.hints() == {}, "the agent shows it no more"
+
+
 # Events
+
+
+def event_leads(rule: EventRule) -> float | None:
+    return None if rule.severity < Severity.DOOMED else rule.lead_s
+
+
+@pytest.mark.parametrize("rule", EVENTS, ids=lambda rule: f"{rule.reason}-{rule.needs}")
+def test_every_event(rule: EventRule) -> None:
+    node = reading(T0, "on-demand" if rule.needs is Needs.NOT_SPOT else "aws")
+    signal = read_event(make_event(rule.reason, node.name), node, T0)
+    assert signal is not None
+    assert (signal.severity, signal.latched) == (rule.severity, rule.latched)
+    lead_s = event_leads(rule)
+    assert signal.deadline_unix_s == (None if lead_s is None else T0 + lead_s)
+    assert signal.ttl_s is not None
+    latch = NoticeLatch()
+    latch.raise_(node.uid, signal)
+    assert latch.state(node.uid).severity is rule.severity
+
+
+@pytest.mark.parametrize("reason", sorted(EVENTS_THAT_CLEAR))
+def test_events_never_clear(reason: str) -> None:
+    node = reading(T0)
+    assert read_event(make_event(reason, node.name), node, T0) is None
 
 
 def raise_event(

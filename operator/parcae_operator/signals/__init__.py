@@ -8,6 +8,7 @@ Use, by whoever watches the cluster::
     signal = read_event(raw_event, node, now)              # None, or something to raise
     if signal: latch.raise_(node.uid, signal)
     latch.raise_notice(member.node_uid, member.notice, now)  # an agent's metadata notice
+    latch.raise_hint(member.node_uid, member.hint, now)    # each time, while it shows one
     latch.settle(uids_of_a_full_list, now)                 # after each re-list; also every minute
     pod = read_pod(raw_pod, node, now, state=state, node_gone=…)
     Pod(pod.name, pod.phase, pod.node_name, earliest(pod.notice, latch.notices().get(node.uid)))

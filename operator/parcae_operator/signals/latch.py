@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from parcae_api.membership import Notice
+from parcae_api.membership import Hint, Notice
 from parcae_api.model import Contract
 from parcae_operator.signals.model import NodeReading, Place, Severity, Signal
 from parcae_operator.signals.record import Evidence, NodeRecord, aged, observed, raised
+from parcae_operator.signals.tables import REBALANCE_TTL_S
 
 KEEP_VANISHED_S = 600.0
 """How long a node is remembered that the cluster does not have any more."""
+HINT_RENEWED_S = 60.0
+"""How long an agent's hint counts after it was last shown."""
 _LONGEST_SOURCE = 64
 
 
@@ -95,6 +98,27 @@ class NoticeLatch:
                 seen_unix_s=now_unix_s,
                 deadline_unix_s=notice.deadline_unix_s,
                 latched=True,
+            ),
+        )
+
+    def raise_hint(self, uid: str, hint: Hint, now_unix_s: float) -> NodeState:
+        """Take in that an agent on the node shows a hint of its cloud; say so while it does.
+
+        It counts for a minute after the last time, and for an hour at most.
+        """
+        ttl_s = min(HINT_RENEWED_S, hint.since_unix_s + REBALANCE_TTL_S - now_unix_s)
+        if ttl_s <= 0:
+            self._pass_time(now_unix_s)
+            return self.state(uid)
+        return self.raise_(
+            uid,
+            Signal(
+                kind=Place.AGENT,
+                severity=Severity.HINT,
+                source=hint.source,
+                seen_unix_s=now_unix_s,
+                deadline_unix_s=hint.deadline_unix_s,
+                ttl_s=ttl_s,
             ),
         )
 
