@@ -24,7 +24,7 @@ class Attempt:
     first_unix_s: float
     last_unix_s: float
     message: str
-    """Of its first."""
+    """Of the first that has a traceback, else of the first."""
     traceback: str
 
 
@@ -36,8 +36,9 @@ def attempts(seen: Observation) -> tuple[Attempt, ...]:
     for crash in sorted(crashes, key=lambda c: c.first_unix_s):
         if bursts and crash.first_unix_s - bursts[-1].last_unix_s <= BURST_S:
             last = bursts.pop()
+            says_more = crash if crash.traceback and not last.traceback else last
             crash = Attempt(
-                last.first_unix_s, crash.last_unix_s, last.message, last.traceback or ""
+                last.first_unix_s, crash.last_unix_s, says_more.message, says_more.traceback
             )
         bursts.append(crash)
     return tuple(bursts)

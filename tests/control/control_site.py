@@ -21,7 +21,7 @@ from parcae_api.planning import Planner
 from parcae_api.progress import Progress
 from parcae_operator.actions import Complete, Fail
 from parcae_operator.loop import JobLoop
-from parcae_operator.observation import Pod, PodPhase
+from parcae_operator.observation import Crash, Pod, PodPhase
 from parcae_optimizer.reactive import ReactivePlanner
 
 WAIT_S = 20.0
@@ -70,6 +70,11 @@ class FakeCluster:
     def lose(self, name: str) -> None:
         with self._lock:
             del self._pods[name]
+
+    def crash(self, name: str, message: str, at_unix_s: float) -> None:
+        with self._lock:
+            crash = Crash(at_unix_s, message)
+            self._pods[name] = Pod(name, PodPhase.GONE, f"node-of-{name}", crash=crash)
 
     def notice(self, name: str) -> None:
         notice = Notice(deadline_unix_s=time.time() + 120, source="test")

@@ -305,6 +305,23 @@ def test_the_users_failure_ends_the_loop(site: Site) -> None:
     assert running.end == Fail("boom", "...")
 
 
+def test_a_crash_that_only_the_cluster_saw_outlasts_its_pod(site: Site) -> None:
+    spec = site.job.spec.model_copy(update={"backoff_limit": 1})
+    site.job = site.job.model_copy(update={"spec": spec})
+    running = site.start()
+    site.cluster.crash("a", "OOMKilled", at_unix_s=1000.0)
+    running.loop.wake()
+    wait_until(lambda: len(site.board.failures()) == 1, "it is written down")
+    site.cluster.lose("a")
+    running.stop()
+    running = site.start()  # another operator
+    site.cluster.crash("b", "OOMKilled again", at_unix_s=2000.0)
+    running.loop.wake()
+    running.join()
+    message = "OOMKilled again (attempt 2, spec.backoffLimit is reached)"
+    assert running.end == Fail(message, "")
+
+
 def test_told_to_end_the_loop_ends_when_all_is_saved(site: Site) -> None:
     site.start_training("a")
     running = site._loops[0][0]
