@@ -64,7 +64,13 @@ def read_node(node: Raw, now_unix_s: float, settings: SignalSettings | None = No
         deleting=time_s(node, "metadata", "deletionTimestamp") is not None,
     )
     rules = RULES + settings.rules()
-    found = [(rule, signal) for rule in rules for signal in _signals(rule, seen)]
+    marks = _marks(node)
+    found = [
+        (rule, signal)
+        for rule in rules
+        if (rule.place, rule.key) in marks
+        for signal in _signals(rule, marks[rule.place, rule.key], seen)
+    ]
     blocked = [rule.source for rule, _ in found if rule.blocks]
     return NodeReading(
         uid=text(node, "metadata", "uid"),
@@ -131,10 +137,10 @@ def _key(taint: Raw) -> str:
     return text(taint, "key")
 
 
-def _signals(rule: NodeRule, node: _Node) -> Iterator[Signal]:
+def _signals(rule: NodeRule, marks: list[_Mark], node: _Node) -> Iterator[Signal]:
     if not holds(rule.needs, spot=node.spot, deleting=node.deleting):
         return
-    for mark in _marks(rule, node.raw):
+    for mark in marks:
         if rule.value and mark.value.lower() != rule.value.lower():
             continue
         if rule.has.lower() in mark.text.lower():
@@ -142,30 +148,32 @@ def _signals(rule: NodeRule, node: _Node) -> Iterator[Signal]:
             return
 
 
-def _marks(rule: NodeRule, raw: Raw) -> Iterator[_Mark]:
-    """What the node shows at the rule's place under the rule's key."""
-    match rule.place:
-        case Place.TAINT:
-            for taint in items(raw, "spec", "taints"):
-                if _key(taint) == rule.key:
-                    yield _Mark(text(taint, "value"), set_unix_s=time_s(taint, "timeAdded"))
-        case Place.LABEL | Place.ANNOTATION:
-            kept = child(raw, "metadata", f"{rule.place}s")
-            if rule.key in kept:
-                yield _Mark(text(kept, rule.key))
-        case Place.CONDITION:
-            for found in items(raw, "status", "conditions"):
-                if text(found, "type") == rule.key:
-                    words = f"{text(found, 'reason')}: {text(found, 'message')}"
-                    # Its status may be older than the text that a rule looks for.
-                    since = None if rule.has else time_s(found, "lastTransitionTime")
-                    yield _Mark(text(found, "status"), words, since)
-        case Place.CORDON if flag(raw, "spec", "unschedulable"):
-            yield _Mark()
-        case Place.DELETION:
-            since = time_s(raw, "metadata", "deletionTimestamp")
-            if since is not None:
-                yield _Mark(set_unix_s=since)
+def _marks(raw: Raw) -> dict[tuple[Place, str], list[_Mark]]:
+    """All that a node shows, by place and key."""
+    found: dict[tuple[Place, str], list[_Mark]] = {}
+
+    def add(place: Place, key: str, mark: _Mark) -> None:
+        found.setdefault((place, key), []).append(mark)
+
+    for taint in items(raw, "spec", "taints"):
+        mark = _Mark(text(taint, "value"), set_unix_s=time_s(taint, "timeAdded"))
+        add(Place.TAINT, _key(taint), mark)
+    for place in (Place.LABEL, Place.ANNOTATION):
+        kept = child(raw, "metadata", f"{place}s")
+        for key in kept:
+            if isinstance(key, str):
+                add(place, key, _Mark(text(kept, key)))
+    for condition in items(raw, "status", "conditions"):
+        words = f"{text(condition, 'reason')}: {text(condition, 'message')}"
+        since_s = time_s(condition, "lastTransitionTime")
+        mark = _Mark(text(condition, "status"), words, since_s)
+        add(Place.CONDITION, text(condition, "type"), mark)
+    if flag(raw, "spec", "unschedulable"):
+        add(Place.CORDON, "spec.unschedulable", _Mark())
+    deleted_s = time_s(raw, "metadata", "deletionTimestamp")
+    if deleted_s is not None:
+        add(Place.DELETION, "metadata.deletionTimestamp", _Mark(set_unix_s=deleted_s))
+    return found
 
 
 def _signal(rule: NodeRule, mark: _Mark, node: _Node) -> Signal:
@@ -193,6 +201,8 @@ def _deadline_unix_s(rule: NodeRule, mark: _Mark, node: _Node) -> float | None:
         return None
     lead_s = NOTICE_S[node.cloud] if rule.lead_s is None else rule.lead_s
     since = unix_s(mark.value) if rule.clock is Clock.VALUE_PLUS_LEAD else mark.set_unix_s
+    if rule.has:  # a condition's status may be older than the text that tells
+        since = None
     if since is None or since > node.now_unix_s:
         since = node.now_unix_s
     # Overdue and still there: at any moment.
@@ -203,9 +213,11 @@ def _not_yet(node: _Node, settings: SignalSettings, rules: tuple[NodeRule, ...])
     """What a node still lacks before a worker can start on it, besides the signals found."""
     if not node.ready:
         yield "not ready"
-    known = {rule.key for rule in rules if rule.place is Place.TAINT} | IDENTITY_TAINTS
+    taints = list(items(node.raw, "spec", "taints"))
+    known = {rule.key for rule in rules if rule.place is Place.TAINT} if taints else set()
     known |= {key for key, _ in settings.spot_labels} | settings.tolerated_taints
-    for taint in items(node.raw, "spec", "taints"):
+    known |= IDENTITY_TAINTS
+    for taint in taints:
         key = _key(taint)
         if key in STARTUP_TAINTS or key.startswith(STARTUP_TAINT_PREFIXES):
             yield f"starting: {key}"
