@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test lint types units processes bench crds cluster-up cluster-down cluster-status install clean
+.PHONY: demo test lint types units processes bench bench-operator e2e crds cluster-up cluster-down cluster-status deploy install clean
 
 demo: install
 	$(BIN)/parcae local examples/gpt/job.yaml --trace traces/p3-dense-8.trace \
@@ -26,12 +26,24 @@ tests: install
 bench: install
 	$(BIN)/python -m benchmarks
 
+bench-operator: install
+	$(BIN)/python -m benchmarks.operator_load
+
+# One run through everything that happens to spot instances, on a real cluster; ends with a table.
+e2e: install
+	$(BIN)/python -m pytest tests/e2e
+
 crds: install
 	$(BIN)/python -m parcae_api.crd
+	cp crds/parcae.dev_parcaejobs.yaml charts/parcae/crd/
 
 # A real Kubernetes of four nodes to work with by hand (docs/test-cluster.md).
 cluster-up cluster-down cluster-status: cluster-%: install
 	$(BIN)/python -m tests.cluster $*
+
+# Our images and chart on it; FULL=1 puts torch into the agent's image, which takes minutes.
+deploy: install
+	$(BIN)/python -m tests.deploy $(if $(FULL),--full)
 
 install: .venv/installed
 

@@ -1,0 +1,101 @@
+{{/* Names. */}}
+{{- define "parcae.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "parcae.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- else if contains (include "parcae.name" .) .Release.Name }}
+{{- .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "parcae.name" .) | trunc 40 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{/* Labels. Give (dict "root" . "component" "operator"). */}}
+{{- define "parcae.selector" -}}
+app.kubernetes.io/name: {{ include "parcae.name" .root }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- define "parcae.labels" -}}
+{{ include "parcae.selector" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+app.kubernetes.io/part-of: parcae
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
+{{- end }}
+
+{{/* An image's full name. Give (dict "root" . "image" .Values.operator.image). */}}
+{{- define "parcae.image" -}}
+{{- $registry := default .root.Values.image.registry .image.registry }}
+{{- $tag := default (default .root.Chart.AppVersion .root.Values.image.tag) .image.tag }}
+{{- with $registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .image.repository }}:{{ $tag }}
+{{- end }}
+
+{{/* Where the board is. */}}
+{{- define "parcae.board" -}}
+{{- if .Values.etcd.enabled -}}
+{{ include "parcae.fullname" . }}-etcd.{{ .Release.Namespace }}.svc:2379
+{{- else -}}
+{{ required "board.endpoints: with etcd.enabled=false, say where your etcd is, as in [etcd.infra:2379]" (join "," .Values.board.endpoints) }}
+{{- end }}
+{{- end }}
+
+{{/* What the pod specs of all programs have in common. */}}
+{{- define "parcae.pod" -}}
+enableServiceLinks: false
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  seccompProfile: {type: RuntimeDefault}
+{{- with .Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if eq .Values.avoidSpot "required" }}
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+      - matchExpressions: {{- include "parcae.notSpot" . | nindent 8 }}
+{{- else if eq .Values.avoidSpot "preferred" }}
+affinity:
+  nodeAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+    - weight: 100
+      preference:
+        matchExpressions: {{- include "parcae.notSpot" . | nindent 8 }}
+{{- end }}
+{{- end }}
+
+{{/* What a spot node is labelled with, by whom. */}}
+{{- define "parcae.notSpot" -}}
+- {key: cloud.google.com/gke-spot, operator: NotIn, values: ["true"]}
+- {key: cloud.google.com/gke-preemptible, operator: NotIn, values: ["true"]}
+- {key: cloud.google.com/gke-provisioning, operator: NotIn, values: [spot, preemptible]}
+- {key: eks.amazonaws.com/capacityType, operator: NotIn, values: [SPOT, spot]}
+- {key: karpenter.sh/capacity-type, operator: NotIn, values: [spot]}
+- {key: kubernetes.azure.com/scalesetpriority, operator: NotIn, values: [spot]}
+- {key: cluster.x-k8s.io/interruptible, operator: DoesNotExist}
+- {key: node.kubernetes.io/lifecycle, operator: NotIn, values: [spot]}
+{{- end }}
+
+{{- define "parcae.container" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+{{- end }}
