@@ -13,7 +13,7 @@ class Needs(StrEnum):
 
     NOTHING = ""
     SPOT = "spot node"
-    NOT_SPOT = "other node"
+    NOT_SPOT = "node that is not spot"
     DELETING = "node being deleted"
     NOT_DELETING = "node not being deleted"
 
