@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kube_objects import Object, job_body, make_job, template
+from kube_objects import Object, make_job, template
 
 from parcae_agent.settings import from_environment
 from parcae_api.errors import InputError
