@@ -16,7 +16,7 @@ from . import torch
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 VERSION = "0.1.0"
-RELEASE, NAMESPACE = "parcae", "parcae-system"
+RELEASE = NAMESPACE = "parcae"
 VALUES = HERE / "values.yaml"
 _WAIT_S = 180
 
