@@ -300,7 +300,8 @@ def _essence(node: NodeReading) -> NodeReading:
 
 
 def _timeless(signal: Any) -> Any:
-    return replace(signal, seen_unix_s=0.0)
+    # A deadline counted from each reading anew is the latch's to judge: there it only falls.
+    return replace(signal, seen_unix_s=0.0, deadline_unix_s=None)
 
 
 def _age(asked_s: float) -> float:
