@@ -22,8 +22,9 @@ class ExitCode(IntEnum):
 
     DONE = 0
     """Its work is done, or its state is out."""
-    WORKER_LOST = 1
-    """Its worker was killed: a loss of infrastructure."""
+    WORKER_LOST = 43
+    """Its worker was killed: a loss of infrastructure. Not 1, with which every Python program ends
+    that is broken itself."""
     USER_CODE = 42
     """The user's code failed: never retried."""
 

@@ -21,7 +21,6 @@ from parcae_api.membership import Notice
 from parcae_operator.observation import PodPhase
 from parcae_operator.signals import Blame, Loss, NoticeLatch, earliest, read_node, read_pod
 from parcae_operator.signals.pod import (
-    AGENT_USER_CODE,
     AGENT_WORKER_LOST,
     FORCE_AFTER_S,
 )
@@ -58,7 +57,8 @@ FAILURES: list[tuple[str, dict[str, Any], Loss, Blame]] = [
     ("memory", {"containerStatuses": ended(137, "OOMKilled")}, Loss.OUT_OF_MEMORY, USER),
     ("SIGKILL", {"containerStatuses": ended(137)}, Loss.KILLED, INFRA),
     ("SIGTERM", {"containerStatuses": ended(143)}, Loss.KILLED, INFRA),
-    ("worker killed", {"containerStatuses": ended(1)}, Loss.WORKER_LOST, INFRA),
+    ("a broken image", {"containerStatuses": ended(1)}, Loss.CRASHED, USER),
+    ("worker killed", {"containerStatuses": ended(43)}, Loss.WORKER_LOST, INFRA),
     ("bad input", {"containerStatuses": ended(2)}, Loss.CONTAINER_CONFIG, CONFIG),
     ("a failure while drained", {"containerStatuses": ended(42),
      "conditions": disrupted("EvictionByEvictionAPI")}, Loss.EVICTED_BY_API, INFRA),
@@ -85,8 +85,12 @@ def test_failed(status: dict[str, Any], loss: Loss, blame: Blame) -> None:
 
 
 def test_agents_exit_codes_are_read_as_it_writes_them() -> None:
-    assert AGENT_USER_CODE == ExitCode.USER_CODE
     assert AGENT_WORKER_LOST == ExitCode.WORKER_LOST
+    for code in ExitCode:
+        raw = make_pod(phase="Failed" if code else "Succeeded", containerStatuses=ended(code))
+        loss = read_pod(raw, NODE, T0).loss
+        expected = {ExitCode.DONE: None, ExitCode.WORKER_LOST: Loss.WORKER_LOST}
+        assert loss is expected.get(code, Loss.CRASHED)
 
 
 def test_succeeded() -> None:

@@ -63,7 +63,8 @@ class Gce:
 
     async def _changed(self, key: str) -> str:
         """The value, once it is another than when it was asked for last, or after a while."""
-        last = self._etags.get(key)
+        # Not kept where this fails: what can't hold an answer back is asked plainly next time.
+        last = self._etags.pop(key, None)
         if last is None:
             answer = await self._metadata.ask(_path(key), _FLAVOR)
         else:
@@ -71,7 +72,6 @@ class Gce:
             limit_s = _WAIT_S + self._settings.timeout_s
             answer = await self._metadata.ask(_path(key) + query, _FLAVOR, timeout_s=limit_s)
         if answer.status != 200:
-            self._etags.pop(key, None)
             raise Denied(f"status {answer.status}")
         self._remember(key, answer)
         return answer.text.strip()
@@ -80,8 +80,6 @@ class Gce:
         etag = answer.headers.get("etag", "")
         if etag.isalnum() and etag.isascii():
             self._etags[key] = etag
-        else:  # without one, the server would not know what has changed: ask plainly
-            self._etags.pop(key, None)
 
 
 def _path(key: str) -> str:

@@ -41,7 +41,7 @@ class NoticeSettings(Contract):
     """``PARCAE_METADATA_SLOW_POLL_S``: between two questions about what is days away."""
     timeout_s: _Seconds = 1.5
     """``PARCAE_METADATA_TIMEOUT_S``: of one question, all in all."""
-    probe_again_s: _Seconds = 60.0
+    probe_again_s: _Seconds = 5.0
     """``PARCAE_METADATA_PROBE_S``: where nobody answers; doubles up to an hour."""
     provider_id: str = ""
     """``PARCAE_PROVIDER_ID``: the node's ``spec.providerID``, where it is known."""

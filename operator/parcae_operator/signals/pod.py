@@ -12,9 +12,10 @@ from parcae_operator.signals.raw import Raw, child, items, number, text, time_s
 FORCE_AFTER_S = 30.0
 """How long after a pod's kill time an unready node's kubelet may still report it ended."""
 
-AGENT_WORKER_LOST, AGENT_BAD_INPUT, AGENT_USER_CODE = 1, 2, 42
+AGENT_BAD_INPUT, AGENT_WORKER_LOST = 2, 43
 """How our agent ends; a test holds them equal to its own."""
 _SIGKILL, _SIGTERM = 137, 143
+_AGENT_ENDS = {AGENT_BAD_INPUT: Loss.CONTAINER_CONFIG, AGENT_WORKER_LOST: Loss.WORKER_LOST}
 
 _DISRUPTIONS = {
     loss.value: loss
@@ -158,17 +159,14 @@ def _over_limit(pod: Raw) -> bool:
 def _why_ended(ended: _Ended) -> Loss | None:
     if ended.reason == "OOMKilled":
         return Loss.OUT_OF_MEMORY
-    match ended.exit_code:
-        case 0:
-            return None
-        case 137 | 143:  # SIGKILL, SIGTERM: the user's code ends with 42, by our agent
-            return Loss.KILLED
-        case 1:
-            return Loss.WORKER_LOST
-        case 2:
-            return Loss.CONTAINER_CONFIG
-        case _:
-            return Loss.CRASHED
+    if ended.exit_code in (
+        _SIGKILL,
+        _SIGTERM,
+    ):  # a failure of the user's code has a code of its own
+        return Loss.KILLED
+    if ended.exit_code == 0:
+        return None
+    return _AGENT_ENDS.get(ended.exit_code, Loss.CRASHED)
 
 
 def _disruption(pod: Raw) -> Loss | None:
