@@ -1,0 +1,25 @@
+"""A small cluster with Parcae on it, as ``make deploy`` puts it there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster import Cluster, NodeSpec
+from tests.cluster.fixtures import cluster_needs, pytest_runtestloop
+from tests.deploy.install import install
+
+__all__ = ["cluster_needs", "pytest_runtestloop"]
+
+SPOT = {"cloud.google.com/gke-spot": "true"}
+
+
+@pytest.fixture(scope="module")
+def cluster(cluster_needs: None) -> Iterator[Cluster]:
+    """Two nodes: one that stays, one on spot."""
+    nodes = [NodeSpec("safe"), NodeSpec("spot-1", SPOT, provider_id="gce://test/zone-a/spot-1")]
+    with Cluster.up(f"deploy-{os.getpid()}", nodes) as running:
+        install(running)
+        yield running

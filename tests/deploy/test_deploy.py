@@ -1,0 +1,95 @@
+"""``make deploy`` on a real cluster: what runs where, what it may do; the example trains."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cluster import Cluster, ProgramFailed, until
+from tests.deploy.install import NAMESPACE, ROOT, give_code, install
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
+
+Object = dict[str, Any]
+
+
+def pods(cluster: Cluster, namespace: str, selector: str) -> list[Object]:
+    said = cluster.kubectl("get", "pods", "-n", namespace, "-l", selector, "-o", "json")
+    found: list[Object] = json.loads(said)["items"]
+    return found
+
+
+def ours(cluster: Cluster) -> list[Object]:
+    return pods(cluster, NAMESPACE, "app.kubernetes.io/instance=parcae")
+
+
+def may(cluster: Cluster, account: str, *words: str) -> bool:
+    try:
+        said = cluster.kubectl("auth", "can-i", *words, f"--as=system:serviceaccount:{account}")
+    except ProgramFailed:
+        return False
+    return said.strip() == "yes"
+
+
+def test_all_programs_run_beside_spot_nodes(cluster: Cluster) -> None:
+    found = {pod["metadata"]["labels"]["app.kubernetes.io/component"]: pod for pod in ours(cluster)}
+    assert set(found) == {"operator", "planner", "etcd"}
+    for pod in found.values():
+        assert pod["spec"]["nodeName"] == "safe"
+        assert pod["status"]["containerStatuses"][0]["ready"]
+        assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_helm_test_passes(cluster: Cluster) -> None:
+    program = cluster.folder / "bin" / "helm"
+    said = cluster.inside([program, "test", "parcae", f"--namespace={NAMESPACE}"], bound_s=120)
+    assert "Succeeded" in said.stdout
+
+
+def test_rights_of_the_operator(cluster: Cluster) -> None:
+    account = f"{NAMESPACE}:parcae-operator"
+    for words in ("list nodes", "create pods", "delete pods", "list parcaejobs.parcae.dev"):
+        assert may(cluster, account, *words.split(), "--namespace=default"), words
+    for words in (
+        "get secrets",
+        "list configmaps",
+        "create pods/exec",
+        "patch pods",
+        "patch nodes",
+        "delete nodes",
+        "create parcaejobs.parcae.dev",
+        "create clusterroles",
+        "patch customresourcedefinitions",
+    ):
+        assert not may(cluster, account, *words.split(), "--namespace=default"), words
+
+
+def test_nothing_is_refused_to_the_operator(cluster: Cluster) -> None:
+    log = cluster.kubectl("logs", "-n", NAMESPACE, "deployment/parcae-operator")
+    assert "403" not in log
+    assert "orbidden" not in log
+
+
+def test_the_same_again_changes_nothing(cluster: Cluster) -> None:
+    before = sorted(pod["metadata"]["uid"] for pod in ours(cluster))
+    install(cluster)
+    assert sorted(pod["metadata"]["uid"] for pod in ours(cluster)) == before
+
+
+def test_the_example_trains_unchanged(cluster: Cluster) -> None:
+    give_code(cluster)
+    cluster.kubectl("apply", "-f", str(ROOT / "examples" / "gpt" / "job.yaml"))
+    path = "/apis/parcae.dev/v1alpha1/namespaces/default/parcaejobs/gpt"
+    until(
+        "the job to train",
+        lambda: (cluster.api.get(path).get("status") or {}).get("step", 0) > 0,
+        bound_s=300,
+    )
+    cluster.kubectl("delete", "parcaejob", "gpt", "--wait=false")
+    until(
+        "its pods to be gone",
+        lambda: not pods(cluster, "default", "parcae.dev/job=gpt"),
+        bound_s=120,
+    )
