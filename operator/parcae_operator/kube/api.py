@@ -147,7 +147,7 @@ class ClusterApi:
                 items, token = [], ""
                 continue
             items += found.get("items") or []
-            token = found.get("metadata", {}).get("continue") or ""
+            token = (found.get("metadata") or {}).get("continue") or ""
             if not token:
                 return items
 
