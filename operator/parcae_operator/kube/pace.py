@@ -27,6 +27,11 @@ class Pace:
         """Seconds until it is."""
         return max(0.0, self._free_s - self._clock())
 
+    @property
+    def overdue_s(self) -> float:
+        """Seconds since it was over."""
+        return max(0.0, self._clock() - self._free_s)
+
     def failed(self, retry_after_s: float | None = None) -> None:
         """Wait, and longer than last time; at least as long as the server asks for."""
         self._wait_s = min(LONGEST_S, 2 * self._wait_s or FIRST_S)

@@ -32,6 +32,7 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _CALL_S = 30.0
+_STALE_S = 10.0
 _CRASHED_KEPT = 5
 """Pods of crashed code that stay, so that their logs can be read."""
 _NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -87,9 +88,11 @@ class PodCluster:
         self._report = report
         self._key = JobKey(job.metadata.namespace, job.metadata.name)
         self._lives: dict[str, _Life] = {}
-        self._buried: set[str] = set()
+        self._buried: set[tuple[str, bool]] = set()
+        """UIDs, and whether by force: what a silent kubelet does not confirm comes up again."""
         self._given_back: set[str] = set()
         self._pace = Pace()
+        self._deletions = Pace()
         self._births = Pace()
         """Grows while pods keep ending before their agents are heard of."""
         self._in_doubt_since_s: float | None = None
@@ -98,7 +101,8 @@ class PodCluster:
     @property
     def trouble(self) -> Trouble | None:
         """Why pods cannot be asked for; None while they can."""
-        return self._trouble
+        # Where nobody has tried for long, no pods are wanted any more.
+        return self._trouble if self._pace.overdue_s < _STALE_S else None
 
     def listed(self, asked_s: float) -> None:
         """A complete list was taken in that was asked for at that time, by ``time.monotonic``."""
@@ -164,19 +168,20 @@ class PodCluster:
         strangers = self._store.strangers_of(self._key, self.job.metadata.uid)
         for pod in (*seen, *strangers):
             gone = pod.reading.phase is PodPhase.GONE or pod in strangers
-            if gone and pod.uid not in kept and pod.uid not in self._buried:
-                grace_s = 0 if pod.reading.may_force_delete else None
-                if self._delete([pod], grace_s=grace_s):
-                    self._buried.add(pod.uid)
+            force = pod.reading.may_force_delete
+            if not gone or pod.uid in kept or (pod.uid, force) in self._buried:
+                continue
+            if self._delete([pod], grace_s=0 if force else None):
+                self._buried.add((pod.uid, force))
         present = {pod.uid for pod in (*seen, *strangers)}
-        self._buried &= present
+        self._buried = {each for each in self._buried if each[0] in present}
         self._given_back &= present
 
     def _follow(self, seen: SeenPod, pod: Pod, on_board: bool) -> None:
         """Report the end of an instance that had joined, once."""
         life = self._lives.setdefault(seen.uid, _Life(seen.name))
         life.node = pod.node or life.node
-        life.noticed = life.noticed or pod.notice is not None
+        life.noticed = life.noticed or pod.notice is not None  # one that is gone has none
         if on_board and not life.was_on_board:
             life.was_on_board = True
             self._births.succeeded()
@@ -215,15 +220,21 @@ class PodCluster:
         return self._store.pods_of(self._key, self.job.metadata.uid)
 
     def _delete(self, pods: list[SeenPod], *, grace_s: int | None) -> bool:
+        """Whether all are asked to go; the loop must not wait here for a server that is away."""
         done = True
         for pod in pods:
+            if not self._deletions.may_go():
+                return False
             try:
                 self._call(
                     self._api.delete_pod(self._key.namespace, pod.name, pod.uid, grace_s=grace_s)
                 )
             except ClusterError as error:
                 _log.info("%s is not deleted yet: %s", pod.name, error)
+                self._deletions.failed(getattr(error, "retry_after_s", None))
                 done = False
+            else:
+                self._deletions.succeeded()
         return done
 
     def _failed(self, trouble: Trouble, retry_after_s: float | None) -> None:
@@ -243,16 +254,15 @@ class PodCluster:
 
 def _as_pod(seen: SeenPod, on_board: bool) -> Pod:
     reading = seen.reading
-    phase = reading.phase
-    silent = seen.node_state.severity is Severity.SUSPECT and not on_board
-    if silent and phase is PodPhase.RUNNING:
-        # Neither its node nor its agent is heard of. Should both come back, it counts again.
-        phase = PodPhase.GONE
+    # Neither its node nor its agent is heard of. Should both come back, it counts again.
+    is_silent = seen.node_state.severity is Severity.SUSPECT and not on_board
+    is_gone = reading.phase is PodPhase.GONE
+    is_gone = is_gone or (is_silent and reading.phase is PodPhase.RUNNING)
     return Pod(
         name=seen.name,
-        phase=phase,
+        phase=PodPhase.GONE if is_gone else reading.phase,
         node=reading.node_name,
-        notice=earliest(reading.notice, seen.node_state.notice),
+        notice=None if is_gone else earliest(reading.notice, seen.node_state.notice),
         hinted=seen.node_state.severity is Severity.HINT,
         crash=_crash(seen),
         trouble=_held_up(seen),
