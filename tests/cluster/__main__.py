@@ -9,7 +9,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from . import needs
+from . import needs, toolchain
 from .cluster import Cluster
 from .control_plane import COMPONENTS, Component
 from .errors import ClusterError
@@ -96,9 +96,15 @@ def status(name: Name = DEFAULT) -> None:
 
 @app.command()
 def env(name: Name = DEFAULT) -> None:
-    """Print the shell commands after which kubectl and helm work."""
+    """Print the shell commands after which kubectl and helm work (Helm is built if need be)."""
     cluster = Cluster.attach(name)
-    typer.echo(f'export KUBECONFIG="{cluster.kubeconfig}" PATH="{cluster.folder / "bin"}:$PATH"')
+    programs = cluster.folder / "bin"
+    programs.mkdir(exist_ok=True)
+    for program in (cluster.site.tools.kubectl, toolchain.helm()):
+        link = programs / program.name
+        link.unlink(missing_ok=True)
+        link.symlink_to(program)
+    typer.echo(f'export KUBECONFIG="{cluster.kubeconfig}" PATH="{programs}:$PATH"')
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -215,6 +215,14 @@ class Cluster:
         ]
         return run(self.site.network.argv(argv), input=input, bound_s=bound_s).stdout
 
+    def helm(self, *arguments: str, bound_s: float = 300) -> str:
+        """Runs Helm as an administrator, and returns its output. It is built in the first use.
+
+        Raises:
+            ProgramFailed: with what it said.
+        """
+        return self.inside([toolchain.helm(), *arguments], bound_s=bound_s).stdout
+
     def apply(self, *objects: Any) -> None:
         """Applies objects that are given as data."""
         listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
@@ -296,10 +304,6 @@ class Cluster:
         )
         server = f"https://127.0.0.1:{port.read_text()}"
         self.kubeconfig.write_text(keys.kubeconfig(files.keys, server, files.keys / "admin"))
-        programs = files.folder / "bin"
-        programs.mkdir()
-        for program in (self.site.tools.kubectl, self.site.tools.helm):
-            (programs / program.name).symlink_to(program)
 
 
 def _site(files: ClusterFiles, beats: Heartbeats) -> Site:

@@ -68,8 +68,10 @@ def once(folder: Path, make: Callable[[Path], None]) -> Path:
     with locked(f"{folder.parent.name}-{folder.name}"):
         if folder.is_dir():
             return folder
-        unfinished = folder.with_name(f".{folder.name}.unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
+        for left in folder.parent.glob(f".{folder.name}.*"):
+            shutil.rmtree(left, ignore_errors=True)
+        # A compiler that outlived its killed parent still writes to the old one.
+        unfinished = folder.with_name(f".{folder.name}.{os.getpid()}")
         unfinished.mkdir()
         make(unfinished)
         unfinished.rename(folder)

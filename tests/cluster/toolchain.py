@@ -37,7 +37,6 @@ class Toolchain:
     """A folder with all of ``COMPONENTS``, which are one program under six names."""
     kubectl: Path
     coredns: Path
-    helm: Path
 
 
 def ensure() -> Toolchain:
@@ -50,7 +49,6 @@ def ensure() -> Toolchain:
         kube=_module("kube", ".", "kube", stamp=True, names=COMPONENTS),
         kubectl=_module("kube", "k8s.io/kubernetes/cmd/kubectl", "kubectl", stamp=True) / "kubectl",
         coredns=_module("dns", ".", "coredns") / "coredns",
-        helm=_helm() / "helm",
     )
 
 
@@ -105,7 +103,9 @@ def _module(
     return once(cache() / "go" / f"{program}-{key(flags, package, *files)}", make)
 
 
-def _helm() -> Path:
+def helm() -> Path:
+    """Builds Helm, which only some need, and says where it is."""
+
     def make(target: Path) -> None:
         run(
             [_go(), "install", *FLAGS, "-ldflags=-s -w", HELM],
@@ -114,4 +114,4 @@ def _helm() -> Path:
             bound_s=BUILD_BOUND_S,
         )
 
-    return once(cache() / "go" / f"helm-{key(HELM)}", make)
+    return once(cache() / "go" / f"helm-{key(HELM)}", make) / "helm"
