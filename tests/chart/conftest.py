@@ -18,7 +18,7 @@ __all__ = ["cluster_needs", "pytest_runtestloop"]
 @pytest.fixture(scope="session")
 def helm(cluster_needs: None, tmp_path_factory: pytest.TempPathFactory) -> Helm:
     """Runs helm on the chart with values: ``helm("lint", {"planner": {"enabled": False}})``."""
-    program = toolchain.ensure().helm
+    program = toolchain.helm()
     folder = tmp_path_factory.mktemp("values")
 
     def run(*words: str, values: Object | None = None) -> subprocess.CompletedProcess[str]:

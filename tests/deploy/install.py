@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from tests.cluster import Cluster, images
 
@@ -82,11 +81,9 @@ def _helm(cluster: Cluster, programs: dict[str, Path]) -> None:
     values = cluster.folder / "deploy-values.json"
     values.write_text(json.dumps(changed))
     chart = ROOT / "charts" / "parcae"
-    options: list[Any] = [f"--namespace={NAMESPACE}", f"--values={VALUES}", f"--values={values}"]
+    options = [f"--namespace={NAMESPACE}", f"--values={VALUES}", f"--values={values}"]
     options += ["--wait", f"--timeout={_WAIT_S}s"]
-    program = cluster.folder / "bin" / "helm"
-    command = [program, "upgrade", "--install", RELEASE, chart, *options]
-    cluster.inside(command, bound_s=_WAIT_S + 30)
+    cluster.helm("upgrade", "--install", RELEASE, str(chart), *options, bound_s=_WAIT_S + 30)
 
 
 @contextmanager

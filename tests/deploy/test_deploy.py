@@ -43,9 +43,7 @@ def test_all_programs_run_beside_spot_nodes(cluster: Cluster) -> None:
 
 
 def test_helm_test_passes(cluster: Cluster) -> None:
-    program = cluster.folder / "bin" / "helm"
-    said = cluster.inside([program, "test", "parcae", f"--namespace={NAMESPACE}"], bound_s=120)
-    assert "Succeeded" in said.stdout
+    assert "Succeeded" in cluster.helm("test", "parcae", f"--namespace={NAMESPACE}")
 
 
 def test_rights_of_the_operator(cluster: Cluster) -> None:
