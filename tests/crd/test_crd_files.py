@@ -21,6 +21,11 @@ def test_crd_file() -> None:
     assert yaml.safe_load(text) == custom_resource_definition()
 
 
+def test_the_chart_brings_the_same() -> None:
+    copy = ROOT / "charts" / "parcae" / "crd" / CRD_FILE.name
+    assert copy.read_text() == crd_yaml(), f"{REMEDY}, which copies it"
+
+
 def test_crd_fits_into_the_annotation_of_kubectl_apply() -> None:
     assert len(crd_yaml()) < 262_144 / 4
 
