@@ -111,11 +111,14 @@ class PodCluster:
 
     def pods(self) -> tuple[Pod, ...]:
         """All pods that are there, oldest first."""
-        on_board = {agent.pod for agent in self._agents().values()}
-        seen = self._store.pods_of(self._key, self.job.metadata.uid)
-        pods = tuple(_as_pod(pod, pod.name in on_board) for pod in seen)
+        agents = {agent.pod: agent for agent in self._agents().values()}
+        for each in self._all():
+            if (agent := agents.get(each.name)) is not None:
+                self._store.heard_agent(each.uid, agent)
+        seen = self._all()
+        pods = tuple(_as_pod(pod, pod.name in agents) for pod in seen)
         for each, pod in zip(seen, pods, strict=True):
-            self._follow(each, pod, pod.name in on_board)
+            self._follow(each, pod, agents.get(pod.name))
         return pods
 
     def create_pods(self, count: int) -> None:
@@ -177,12 +180,14 @@ class PodCluster:
         self._buried = {each for each in self._buried if each[0] in present}
         self._given_back &= present
 
-    def _follow(self, seen: SeenPod, pod: Pod, on_board: bool) -> None:
+    def _follow(self, seen: SeenPod, pod: Pod, agent: Membership | None) -> None:
         """Report the end of an instance that had joined, once."""
         life = self._lives.setdefault(seen.uid, _Life(seen.name))
         life.node = pod.node or life.node
-        life.noticed = life.noticed or pod.notice is not None  # one that is gone has none
-        if on_board and not life.was_on_board:
+        # One that is gone has none any more.
+        noticed = pod.notice is not None or (agent is not None and agent.notice is not None)
+        life.noticed = life.noticed or noticed
+        if agent is not None and not life.was_on_board:
             life.was_on_board = True
             self._births.succeeded()
         was_over, life.is_over = life.is_over, pod.phase is PodPhase.GONE

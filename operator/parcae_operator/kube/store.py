@@ -11,10 +11,11 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
+from parcae_api.membership import Membership
 from parcae_operator.kube.labels import JobKey, owner_of
+from parcae_operator.kube.raw_objects import Object, bound_unix_s, resource_version, trimmed, unix_s
 from parcae_operator.signals import (
     NodeReading,
     NodeState,
@@ -27,7 +28,8 @@ from parcae_operator.signals import (
     read_pod,
 )
 
-Object = dict[str, Any]
+SIGTERM = "sigterm"
+"""What agents name as the source of a notice that their kubelet gave them."""
 _BINDING_S = 60.0
 """A node may be heard of so much later than a pod on it."""
 _FRESH_S = 5.0
@@ -106,10 +108,10 @@ class ClusterStore:
         with self._lock:
             self.heard_s = time.monotonic()
             known = self._pods.get(uid)
-            version = _version(raw)
+            version = resource_version(raw)
             if uid in self._gone or (known is not None and version < known.version):
                 return
-            self._pods[uid] = _Pod(key, job_uid, _trimmed(raw), version, self.heard_s)
+            self._pods[uid] = _Pod(key, job_uid, trimmed(raw), version, self.heard_s)
             self._by_job[key].add(uid)
             if known is not None and known.version == version:
                 return
@@ -216,6 +218,30 @@ class ClusterStore:
         for key in changed:
             self._on_change(key)
 
+    def heard_agent(self, pod_uid: str, agent: Membership) -> None:
+        """What an agent has heard from its cloud about the machine that its pod is on.
+
+        A SIGTERM is about the pod alone. Whoever calls looks again by itself.
+        """
+        notice = agent.notice
+        about_node = notice is not None and notice.source != SIGTERM
+        if not about_node and agent.hint is None:
+            return
+        with self._lock:
+            pod = self._pods.get(pod_uid)
+            node = self._node_under(pod_uid, pod)[0] if pod is not None else None
+            if node is None:
+                return
+            before = self._latch.state(node.uid)
+            if notice is not None and about_node:
+                self._latch.raise_notice(node.uid, notice, self._clock())
+            if agent.hint is not None:
+                self._latch.raise_hint(node.uid, agent.hint, self._clock())
+            same = self._latch.state(node.uid).severity is before.severity
+            others = set() if same else self._jobs_on(node.name) - {pod.key if pod else None}
+        for key in others:
+            self._on_change(key)
+
     # What is known.
 
     def pods_of(self, key: JobKey, job_uid: str) -> tuple[SeenPod, ...]:
@@ -270,7 +296,7 @@ class ClusterStore:
             self._node_of[uid] = node
             return node, False
         # Never seen. It is gone if a list of all nodes, made after the pod was bound, lacks it.
-        bound_s, listed_s = _bound_unix_s(pod.raw), self._all_nodes_seen_unix_s
+        bound_s, listed_s = bound_unix_s(pod.raw), self._all_nodes_seen_unix_s
         return None, bool(bound_s and listed_s and listed_s > bound_s + _BINDING_S)
 
     def _jobs_on(self, node: str) -> set[JobKey]:
@@ -306,38 +332,3 @@ def _timeless(signal: Any) -> Any:
 
 def _age(asked_s: float) -> float:
     return time.monotonic() - asked_s
-
-
-def _version(raw: Object) -> int:
-    """Resource versions of one kind are numbers that grow."""
-    text = str(raw.get("metadata", {}).get("resourceVersion", ""))
-    return int(text) if text.isdigit() else 0
-
-
-def _bound_unix_s(raw: Object) -> float:
-    """When a pod was given its node; 0 where nothing tells."""
-    for condition in raw["status"].get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
-            return unix_s(condition.get("lastTransitionTime"))
-    return unix_s(raw["status"].get("startTime"))
-
-
-def unix_s(text: object) -> float:
-    """A time as Kubernetes writes it; 0 where it is none."""
-    try:
-        return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
-        return 0.0
-
-
-def _trimmed(raw: Object) -> Object:
-    """What is read of a pod; the rest would only take memory."""
-    metadata = raw.get("metadata") or {}
-    spec = raw.get("spec") or {}
-    return {
-        "metadata": {
-            k: v for k, v in metadata.items() if k not in ("managedFields", "annotations")
-        },
-        "spec": {k: spec[k] for k in ("nodeName", "restartPolicy") if k in spec},
-        "status": raw.get("status") or {},
-    }

@@ -15,8 +15,8 @@ from parcae_operator.kube.errors import ClusterError
 from parcae_operator.kube.labels import JobKey
 from parcae_operator.kube.pace import Pace
 from parcae_operator.kube.pod_cluster import PodCluster
+from parcae_operator.kube.raw_objects import unix_s
 from parcae_operator.kube.services import Services
-from parcae_operator.kube.store import unix_s
 
 _log = logging.getLogger(__name__)
 
