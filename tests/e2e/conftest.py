@@ -1,0 +1,70 @@
+"""The cluster of the scenario, with Parcae installed, and the table at the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from e2e_install import build_images, install
+from e2e_site import SPOT, Site
+from tests.cluster import fixtures, needs, toolchain
+from tests.cluster.cluster import Cluster
+from tests.cluster.fixtures import cluster_needs
+from tests.cluster.node_config import NodeSpec
+
+__all__ = ["cluster_needs"]
+
+_sites: list[Site] = []
+
+
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Build everything before the first test, whose time limit a cold build would not keep."""
+    fixtures.pytest_runtestloop(session)
+    ours = any(Path(__file__).parent in item.path.parents for item in session.items)
+    if ours and not needs.missing() and not session.config.option.collectonly:
+        toolchain.helm()
+        build_images()
+
+
+@pytest.fixture(scope="session")
+def site(cluster_needs: None) -> Iterator[Site]:
+    """Four spot nodes and one that stays, for what must not be preempted."""
+    stage = Path(tempfile.mkdtemp(prefix="parcae-e2e-"))
+    for folder in (stage, stage / "ledger", stage / "checkpoints"):
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o777)
+    specs = [NodeSpec("safe", {"parcae.dev/pool": "safe"})]
+    specs += [
+        NodeSpec(f"spot-{n}", SPOT, provider_id=f"gce://test/zone-a/spot-{n}") for n in range(1, 5)
+    ]
+    try:
+        with Cluster.up(f"e2e-{os.getpid()}", specs) as cluster:
+            site = Site(cluster, stage)
+            _sites.append(site)
+            install(site)
+            yield site
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    if report.failed and _sites:  # type: ignore[attr-defined]
+        _sites[0].broken = _sites[0].broken or item.name
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    rows = [row for site in _sites for row in site.rows]
+    if not rows:
+        return
+    terminalreporter.section("the scenario in figures")
+    width = max(len(row.what) for row in rows)
+    for row in rows:
+        target = f"(target {row.target})" if row.target else ""
+        terminalreporter.write_line(f"{row.what:<{width}}  {row.measured:>10}  {target}")
