@@ -7,11 +7,16 @@ expected pause is paid, and it trains for the rest:
     V_t(a, n) = E_{k,j} max_b [ speed(b)·(L - c(n, a, k → b)) + V_{t+1}(b, n - k + j) ],
 
 with L the interval and c the expected pause over uniformly random victims (``Rules``). A choice
-sees the event of its own interval (or, with ``ahead``, not even that: what was chosen then goes on
-with the replicas that still fit) and never the future: averaging the best of each sample path
-instead would reward layouts that only a prophet can use. A pause longer than an interval is
-charged in full at once, which is what carrying it over costs. Nothing is discounted; what comes
-after the horizon is ignored.
+sees the event of its own interval and never the future: averaging the best of each sample path
+instead would reward layouts that only a prophet can use.
+
+With ``ahead`` a choice does not even see its own interval's event: what was chosen goes on with as
+many replicas as fit after it, or a shorter pipeline. So a choice may ask for more replicas than
+there is room for yet; they start in the interval in which others join, and where nobody joins
+nothing is lost.
+
+A pause longer than an interval is charged in full at once, which is what carrying it over costs.
+Nothing is discounted; what comes after the horizon is ignored.
 
 The draws of different intervals are taken as independent given their own law: the paths' batches
 stay whole, their runs do not.
@@ -126,7 +131,12 @@ class Programme:
     def grids(self) -> tuple[Grid, ...]:
         """The layouts looked at: the fastest for each count in reach, today's, and none."""
         worth = self.tables.worth(self.least, self.most, self.most_grids, self.rules.speed)
-        return tuple(sorted({*(self.tables.universe[i] for i in worth), self.current, NOTHING}))
+        found = {self.tables.universe[i] for i in worth}
+        if self.ahead:  # with what is left of them, and what they may grow into
+            depths = {grid.pipeline for grid in (*found, self.current)}
+            found |= {g for g in self.tables.columns if g.pipeline in depths or g.data == 1}
+            found = {g for g in found if g.workers <= self.most}
+        return tuple(sorted({*found, self.current, NOTHING}))
 
     @cached_property
     def _counts(self) -> NDArray[np.int64]:
@@ -176,16 +186,16 @@ class Programme:
 
     @cached_property
     def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where our layouts lie in the tables' universe."""
-        position = {grid: i for i, grid in enumerate(self.tables.universe)}
+        """Where our layouts lie in the tables."""
+        position = {grid: i for i, grid in enumerate(self.tables.columns)}
         pairs = [(i, position[g]) for i, g in enumerate(self.grids) if g in position]
         ours, theirs = zip(*pairs, strict=True) if pairs else ((), ())
         return np.array(ours, dtype=np.int64), np.array(theirs, dtype=np.int64)
 
     @cached_property
     def _strangers(self) -> list[int]:
-        """Today's layout, where it is too slow to be in the universe."""
-        known = {*self.tables.universe, NOTHING}
+        """Today's layout, where it is too slow to be in the tables."""
+        known = {*self.tables.columns, NOTHING}
         return [i for i, grid in enumerate(self.grids) if grid not in known]
 
     def _allowed(self, instances: int) -> NDArray[np.bool_]:
@@ -202,9 +212,13 @@ class Programme:
         """V[t]: [count, grid] expected samples from interval t on; the last is 0."""
         later = np.zeros((len(self._counts), len(self.grids)))
         table = [later]
-        for outcomes in reversed(self.outcomes):
+        for t in reversed(range(len(self.outcomes))):
             after = self._after(later)
-            later = np.stack([self._before(int(n), outcomes, after) for n in self._counts])
+            if self.ahead:
+                later = self._before_ahead(t, after)
+            else:
+                outcomes = self.outcomes[t]
+                later = np.stack([self._before(int(n), outcomes, after) for n in self._counts])
             table.append(later)
         return table[::-1]
 
@@ -214,13 +228,9 @@ class Programme:
 
     def _before(self, instances: int, outcomes: Outcomes, after: Floats) -> Floats:
         """[grid] expected over what the interval brings."""
-        if self.ahead:
-            expected = self._expected_ahead(instances, outcomes, after)
-            best: Floats = np.where(self._allowed(instances), expected, _IMPOSSIBLE).max(axis=1)
-            return best
         removed, counts = self._ends(instances, outcomes)
         gain = after[self._row(counts)][:, None, :] - self._losses(instances)[removed]
-        best = outcomes.probability @ gain.max(axis=2)
+        best: Floats = outcomes.probability @ gain.max(axis=2)
         return best
 
     def _ends(
@@ -231,35 +241,109 @@ class Programme:
         counts = np.clip(instances - removed + outcomes.added, self.least, self.most)
         return np.minimum(removed, self._most_removed), counts
 
-    def _expected_ahead(self, instances: int, outcomes: Outcomes, after: Floats) -> Floats:
-        """[before, chosen] samples: what was chosen goes on with the replicas that still fit."""
-        removed, counts = self._ends(instances, outcomes)
-        target = np.stack([self._clamped(int(n)) for n in counts])
-        gain = after[self._row(counts)[:, None], target]
-        losses = self._losses(instances)[removed[:, None], :, target]  # [outcome, chosen, before]
-        expected: Floats = np.tensordot(outcomes.probability, gain[:, :, None] - losses, axes=1)
-        return expected.T
+    def _before_ahead(self, t: int, after: Floats) -> Floats:
+        """[count, grid] expected over what interval t brings, the choice being made before."""
+        kept = np.take_along_axis(after, self._cut, axis=1)
+        chances = self.outcomes[t].probability
+        rows = self._passages[self._law_of[t]]
+        gain = np.tensordot(kept[rows], chances, axes=([1], [0]))  # [count, chosen]
+        best: Floats = (gain[:, None, :] - self._losses_ahead[:, self._law_of[t]]).max(axis=2)
+        return best
 
-    def decide(self, instances: int, pauses: Floats) -> Decision:
+    @cached_property
+    def _cut(self) -> NDArray[np.int64]:
+        """[count, grid] index of what is left of each choice."""
+        return np.stack([self._clamped(int(n)) for n in self._counts])
+
+    @cached_property
+    def _passages(self) -> list[NDArray[np.intp]]:
+        """[law]: [count, outcome] row of the count that the outcome leads to."""
+        return [
+            np.stack([self._row(self._ends(int(n), law)[1]) for n in self._counts])
+            for law in self._laws
+        ]
+
+    @cached_property
+    def _laws(self) -> list[Outcomes]:
+        """The different ones; intervals may share theirs."""
+        return list({id(law): law for law in self.outcomes}.values())
+
+    @cached_property
+    def _law_of(self) -> list[int]:
+        """[t] index into ``_laws``."""
+        place = {id(law): i for i, law in enumerate(self._laws)}
+        return [place[id(law)] for law in self.outcomes]
+
+    @cached_property
+    def _losses_ahead(self) -> Floats:
+        """[count, law, before, chosen] expected samples that the pause of a choice costs.
+
+        Outcomes that several laws have in common are looked at once.
+        """
+        every = [np.stack([o.removed, o.added]) for o in self._laws]
+        pairs, where = np.unique(np.concatenate(every, axis=1), axis=1, return_inverse=True)
+        chances = np.zeros((len(every), pairs.shape[1]))
+        stages = np.repeat(np.arange(len(every)), [e.shape[1] for e in every])
+        chances[stages, where.ravel()] = np.concatenate([o.probability for o in self._laws])
+        both = Outcomes(pairs[0], pairs[1], np.zeros(pairs.shape[1]))
+        size = len(self.grids)
+        found = np.zeros((len(self._counts), len(every), size, size))
+        for place, n in enumerate(self._counts.tolist()):
+            removed, counts = self._ends(n, both)
+            target = self._cut[self._row(counts)]
+            losses = self._losses(n)[removed[:, None], :, target]  # [pair, chosen, before]
+            mean = chances @ losses.reshape(len(removed), -1)
+            found[place] = mean.reshape(-1, size, size).transpose(0, 2, 1)
+        return found
+
+    def expected(self, instances: int, grid: Grid) -> float:
+        """Samples over all coming intervals, from a layout that is looked at."""
+        return float(self.values[0][self._row(instances), self.grids.index(grid)])
+
+    def decide(
+        self, instances: int, pauses: Floats, elapsed: int = 0, *, carried: bool = False
+    ) -> Decision:
         """Choose for the interval that begins, its event seen.
 
         Args:
             instances: How many there are now, the event's change counted.
             pauses: [grid] expected (or known) seconds of changing to each of ``grids``.
+            elapsed: So many of the coming intervals are over.
+            carried: A pause that outlasts this interval is broken off by a change in the next one,
+                which then costs itself and ``overlap_seconds``; else it is served to its end.
         """
-        later = self.values[0][self._row(instances)]
+        later = self.values[elapsed][self._row(instances)]
+        if carried and elapsed < len(self.outcomes):
+            later = later.copy()
+            for i in np.flatnonzero(pauses > self.interval_seconds):
+                rest = float(pauses[i]) - self.interval_seconds
+                later[i] = self._owing(instances, self.grids[i], rest, elapsed)
+                later[i] += self._speeds[i] * rest  # not charged now
         samples = self._speeds * (self.interval_seconds - pauses) + later
         samples = np.where(self._allowed(instances), samples, _IMPOSSIBLE)
         return self._rank(samples, pauses)
 
-    def decide_ahead(self, instances: int, owed_seconds: float = 0.0) -> Decision:
+    def _owing(self, instances: int, grid: Grid, owed_seconds: float, t: int) -> float:
+        """Expected from interval t on, with the rest of a pause still owed."""
+        outcomes, after = self.outcomes[t], self._after(self.values[t + 1])
+        removed, counts = self._ends(instances, outcomes)
+        overlaps = np.array([self.rules.overlap_seconds(g) for g in self.grids])
+        pause = self._costs(instances, grid)[removed]
+        pause = np.where(pause > 0, pause + overlaps, owed_seconds)
+        best = (after[self._row(counts)] - self._speeds * pause).max(axis=1)
+        return float(outcomes.probability @ best)
+
+    def decide_ahead(self, instances: int, owed_seconds: float = 0.0, elapsed: int = 0) -> Decision:
         """Choose for the coming interval before its event is seen; needs ``ahead``.
+
+        The choice may have more replicas than fit now.
 
         Args:
             instances: How many there are now.
             owed_seconds: What is left of an earlier change's pause.
+            elapsed: So many of the coming intervals are over.
         """
-        first, after = self.outcomes[0], self._after(self.values[1])
+        first, after = self.outcomes[elapsed], self._after(self.values[elapsed + 1])
         overlaps = np.array([self.rules.overlap_seconds(g) for g in self.grids])
         samples, pauses = np.zeros(len(self.grids)), np.zeros(len(self.grids))
         costs = self._costs(instances, self.current)
@@ -272,20 +356,24 @@ class Programme:
             gain = after[self._row(n)][target] - self._speeds[target] * pause
             samples += probability * gain
             pauses += probability * pause
-        samples = np.where(self._allowed(instances), samples, _IMPOSSIBLE)
         return self._rank(samples, pauses)
 
     def _clamped(self, instances: int) -> NDArray[np.int64]:
-        """[grid] index of what is left of each layout when it no longer fits."""
+        """[grid] index of what is left of each layout when it no longer fits.
+
+        Fewer replicas; of a single one a shorter pipeline of all there are.
+        """
         if instances not in self._left:
             position = {grid: i for i, grid in enumerate(self.grids)}
+            none = position[NOTHING]
             left = [
                 grid
                 if grid.workers <= instances
-                else Grid(instances // grid.pipeline, grid.pipeline)
+                else Grid(data, grid.pipeline)
+                if (data := instances // grid.pipeline)
+                else Grid(1, instances)
                 for grid in self.grids
             ]
-            none = position[NOTHING]
             self._left[instances] = np.array([position.get(grid, none) for grid in left])
         return self._left[instances]
 

@@ -33,8 +33,22 @@ class CostTables:
     """The layouts worth a look for up to ``most_instances``, their speeds and their costs."""
 
     def __init__(
-        self, rules: Rules, most_instances: int, *, slowest_share: float = SLOWEST_SHARE
+        self,
+        rules: Rules,
+        most_instances: int,
+        *,
+        slowest_share: float = SLOWEST_SHARE,
+        cuts: bool = False,
     ) -> None:
+        """Choose the layouts.
+
+        Args:
+            rules: Asked for speeds and costs.
+            most_instances: For up to so many.
+            slowest_share: A layout this much slower than the fastest for its size is left out.
+            cuts: Know costs of what may be left of a layout, too, however slow: fewer replicas,
+                or a shorter pipeline.
+        """
         self._rules = rules
         found = [g for g in rules.grids(most_instances) if g != NOTHING]
         speeds = np.array([rules.speed(g) for g in found])
@@ -45,6 +59,19 @@ class CostTables:
         self.universe: tuple[Grid, ...] = tuple(
             g for g, keep in zip(found, near, strict=True) if keep
         )
+        widest: dict[int, int] = {}
+        for grid in self.universe if cuts else ():
+            widest[grid.pipeline] = max(grid.data, widest.get(grid.pipeline, 0))
+        longest = max(widest, default=0)
+        known = set(self.universe)
+        left = (
+            g
+            for g in found
+            if g not in known
+            and (g.data < widest.get(g.pipeline, 0) or (g.data == 1 and g.pipeline < longest))
+        )
+        self.columns: tuple[Grid, ...] = (*self.universe, *left)
+        """The universe, then what may be left of it: what rows have costs of."""
         self._rows: dict[tuple[int, Grid, int], Floats] = {}
 
     def worth(
@@ -63,7 +90,7 @@ class CostTables:
         return np.sort(order[share[order] >= 0])
 
     def rows(self, instances: int, before: Grid, most_removed: int) -> Floats:
-        """[most_removed+1, universe] seconds; more victims than instances take them all."""
+        """[most_removed+1, columns] seconds; more victims than instances take them all."""
         key = (instances, before, most_removed)
         found = self._rows.get(key)
         if found is None:
@@ -74,13 +101,13 @@ class CostTables:
     def _ask(self, instances: int, before: Grid, most_removed: int) -> Floats:
         possible = min(most_removed, instances)
         if before.workers > instances:  # no such state: whatever it costs is never looked at
-            return np.zeros((most_removed + 1, len(self.universe)))
+            return np.zeros((most_removed + 1, len(self.columns)))
         if isinstance(self._rules, TableRules):
-            table = self._rules.change_table(instances, before, possible, self.universe)
+            table = self._rules.change_table(instances, before, possible, self.columns)
         else:
             table = np.stack(
                 [
-                    self._rules.change_seconds(instances, before, k, self.universe)
+                    self._rules.change_seconds(instances, before, k, self.columns)
                     for k in range(possible + 1)
                 ]
             )

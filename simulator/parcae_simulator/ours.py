@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from parcae_optimizer.programme import Programme, laws_of, outcomes_of, reach_of
+from parcae_optimizer.programme import Programme, laws_of, reach_of
 from parcae_optimizer.rules import NOTHING, Floats, Grid, Rules
 from parcae_optimizer.tables import CostTables
 from parcae_predictor import Forecast, HazardPredictor, Predictor, Question
@@ -14,9 +12,6 @@ from parcae_simulator.engine import View
 
 HORIZON = 12
 """Intervals."""
-_EARNED = 0.15
-"""Of an interval's samples: ahead of the event a forecast has to be right about a single minute,
-and what it chooses must promise that much more than what is right if nothing changes."""
 _REACH = 0.99
 """Counts that a forecast reaches beyond this quantile are taken as there."""
 
@@ -47,21 +42,9 @@ class Ours:
         )
         programme = self._programme(view, forecast)
         if view.event is None:
-            return self._ahead(view, programme)
-        pauses = self._pauses(view, programme.grids)
-        return programme.decide(view.now, pauses).chosen.grid
-
-    def _ahead(self, view: View, programme: Programme) -> Grid:
-        """What the forecast chooses, where that is worth clearly more than what calm would."""
-        decision = programme.decide_ahead(view.now, view.owed_s)
-        nothing = np.zeros(1, dtype=np.int64)
-        calm = replace(programme, outcomes=[outcomes_of(nothing, nothing)] * self._horizon)
-        fallback = calm.decide_ahead(view.now, view.owed_s).chosen.grid
-        worth = {choice.grid: choice.samples for choice in decision.ranking}
-        least = _EARNED * self._rules.speed(decision.chosen.grid) * self._interval_s
-        if fallback in worth and decision.chosen.samples - worth[fallback] < least:
-            return fallback
-        return decision.chosen.grid
+            return programme.decide_ahead(view.now, view.owed_s).chosen.grid
+        pauses = pauses_of(self._rules, view, programme.grids)
+        return programme.decide(view.now, pauses, carried=True).chosen.grid
 
     def _programme(self, view: View, forecast: Forecast) -> Programme:
         least, most = reach_of(forecast, _REACH)
@@ -76,16 +59,17 @@ class Ours:
             ahead=view.event is None,
         )
 
-    def _pauses(self, view: View, grids: tuple[Grid, ...]) -> Floats:
-        """[grid] seconds, what is still owed of an earlier change included."""
-        assert view.event is not None
-        removed = min(view.event[1], view.before)
-        costs = np.zeros(len(grids))
-        real = [i for i, grid in enumerate(grids) if grid != NOTHING]
-        costs[real] = self._rules.change_seconds(
-            view.before, view.layout, removed, tuple(grids[i] for i in real)
-        )
-        if not view.owed_s:
-            return costs
-        overlaps = np.array([self._rules.overlap_seconds(g) for g in grids])
-        return np.where(costs > 0, costs + overlaps, view.owed_s)
+
+def pauses_of(rules: Rules, view: View, grids: tuple[Grid, ...]) -> Floats:
+    """[grid] seconds of changing now, what is still owed of an earlier change included."""
+    assert view.event is not None
+    removed = min(view.event[1], view.before)
+    costs = np.zeros(len(grids))
+    real = [i for i, grid in enumerate(grids) if grid != NOTHING]
+    costs[real] = rules.change_seconds(
+        view.before, view.layout, removed, tuple(grids[i] for i in real)
+    )
+    if not view.owed_s:
+        return costs
+    overlaps = np.array([rules.overlap_seconds(g) for g in grids])
+    return np.where(costs > 0, costs + overlaps, view.owed_s)

@@ -16,6 +16,7 @@ from parcae_simulator.baselines.oobleck import Oobleck, OobleckJoins
 from parcae_simulator.baselines.torchft import Torchft
 from parcae_simulator.baselines.torchrun import Torchrun
 from parcae_simulator.baselines.varuna import Varuna
+from parcae_simulator.causal import Causal
 from parcae_simulator.engine import Policy, Timing
 from parcae_simulator.models import Model
 from parcae_simulator.ours import Ours
@@ -46,6 +47,10 @@ def _known(desk: Desk) -> Policy:
     return Planned(desk.planner, KnownFuture(desk.scenario))
 
 
+def _causal(desk: Desk) -> Policy:
+    return Causal(desk.rules, desk.tables, desk.scenario, desk.timing)
+
+
 def _published(desk: Desk) -> Policy:
     # Without the random removals, which is their most common value: the published figures.
     floor = desk.model.published.stages.min if desk.model.published else 1
@@ -66,6 +71,7 @@ def _parcae(desk: Desk) -> Policy:
 PLANNED: dict[str, PolicyFactory] = {
     "parcae": _parcae,
     "known": _known,
+    "causal": _causal,
     "published": _published,
     "nochange": _nochange,
 }

@@ -18,6 +18,7 @@ from parcae_simulator.baselines.common import (
     replay_baseline,
 )
 from parcae_simulator.bounds import ideal, on_demand
+from parcae_simulator.causal import Causal
 from parcae_simulator.engine import Timing, replay
 from parcae_simulator.models import Model, RuleSet
 from parcae_simulator.outcome import Outcome
@@ -103,11 +104,13 @@ class Bench:
             known = self._rules(scenario, notices is Notices.SUDDEN, store is Store.SERIAL)
             for timing in timings:
                 desk = Desk(self.model, known.rules, known.planner, known.tables, scenario, timing)
-                found = replay(name, PLANNED[name](desk), known.rules, scenario, timing)
+                policy = PLANNED[name](desk)
+                found = replay(name, policy, known.rules, scenario, timing)
                 yield dataclass_replace(
                     found,
                     notices=notices.value if notices else "",
                     store=store.value if store else "",
+                    note=policy.note if isinstance(policy, Causal) else "",
                 )
 
     def _rule_variants(self) -> Iterator[tuple[Notices | None, Store | None]]:
@@ -140,6 +143,6 @@ class Bench:
             known = self._built[key] = _Planning(
                 rules,
                 PublishedPlanner(rules, scenario.interval_s),
-                CostTables(rules, self.capacity),
+                CostTables(rules, self.capacity, cuts=True),
             )
         return known

@@ -65,9 +65,10 @@ def programme(
     current: Grid = NOTHING,
     least: int = 0,
     most: int = 4,
+    ahead: bool = False,
 ) -> Programme:
     tables = CostTables(rules, most, slowest_share=0.0)
-    return Programme(rules, tables, LENGTH_S, outcomes, least, most, current)
+    return Programme(rules, tables, LENGTH_S, outcomes, least, most, current, ahead=ahead)
 
 
 def best_by_trying(
@@ -164,6 +165,73 @@ def test_a_decision_ahead_weighs_what_will_be_left() -> None:
     search = programme(rules, certain((2, 0), (0, 0)), current=Grid(2, 1), least=1)
     ranking = {c.grid: c.samples for c in search.decide_ahead(3).ranking}
     assert ranking[Grid(3, 1)] == pytest.approx(ranking[Grid(1, 1)])
+
+
+def test_a_long_pause_may_be_broken_off() -> None:
+    """Either takes 100 s, of which 40 are left; but from the slower one it is 5 s to the other."""
+    rules = Invented(speeds={GRIDS[0]: 1.0, GRIDS[1]: 1.0, GRIDS[2]: 7.0, GRIDS[3]: 8.0})
+
+    def one(instances: int, before: Grid, removed: int, after: Grid) -> float:
+        return 0.0 if before == after or after == NOTHING else 300.0 if before == NOTHING else 5.0
+
+    rules.one = one  # type: ignore[method-assign]
+    search = programme(rules, certain((0, 0)), current=Grid(2, 1), least=1)
+    pauses = np.where([g.data > 1 for g in search.grids], 100.0, 900.0)
+    served = search.decide(3, pauses).chosen
+    assert served.samples == pytest.approx(8.0 * (120 - 100))
+    broken = search.decide(3, pauses, carried=True).chosen
+    assert (broken.grid, broken.samples) == (Grid(2, 1), pytest.approx(8.0 * (60 - 5)))
+
+
+def test_a_choice_ahead_may_wait_for_joiners() -> None:
+    """Two are sure to come: 3x1 is chosen on one instance, and on three without a delay."""
+    speeds = {GRIDS[0]: 4.0, GRIDS[1]: 3.0, GRIDS[2]: 7.0, GRIDS[3]: 9.0}
+    rules = Invented(dear=0.0, speeds=speeds)
+    search = programme(rules, certain((0, 2)), current=Grid(1, 1), least=1, ahead=True)
+    chosen = search.decide_ahead(1).chosen
+    assert chosen.grid == Grid(3, 1)
+    assert chosen.samples == pytest.approx(9.0 * LENGTH_S)
+
+
+def ahead_by_trying(
+    rules: Invented, grid: Grid, instances: int, outcomes: Sequence[Outcomes]
+) -> float:
+    """V of a state where choices come before events, by looking at every one of both."""
+    if not outcomes:
+        return 0.0
+    first = outcomes[0]
+    tried = []
+    for choice in [NOTHING, *GRIDS]:
+        total = 0.0
+        for k, j, p in zip(first.removed, first.added, first.probability, strict=True):
+            removed = min(int(k), instances)
+            n = min(instances - removed + int(j), 4)
+            left = choice if choice.workers <= n else Grid(n // choice.pipeline, choice.pipeline)
+            if not left.data and choice != NOTHING:
+                left = Grid(1, n) if n else NOTHING
+            pause = rules.one(instances, grid, removed, left)
+            gain = rules.speed(left) * (LENGTH_S - pause)
+            total += p * (gain + ahead_by_trying(rules, left, n, outcomes[1:]))
+        tried.append(total)
+    return max(tried)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 99), st.lists(laws(), min_size=1, max_size=2), st.integers(1, 4))
+def test_values_ahead_are_those_of_trying_everything(
+    seed: int, outcomes: list[Outcomes], instances: int
+) -> None:
+    rules = Invented(seed)
+    outcomes = [*outcomes, outcomes[0]][:2]  # laws may be shared
+    search = programme(rules, outcomes, ahead=True)
+    for i, grid in enumerate(search.grids):
+        if grid.workers <= instances:
+            tried = ahead_by_trying(rules, grid, instances, outcomes)
+            assert search.values[0][instances, i] == pytest.approx(tried)
+            assert search.expected(instances, grid) == search.values[0][instances, i]
+    search.current = Grid(1, 1)
+    tried = ahead_by_trying(rules, Grid(1, 1), instances, outcomes)
+    assert search.decide_ahead(instances).chosen.samples == pytest.approx(tried)
 
 
 def test_rare_outcomes_count_as_their_nearest() -> None:
