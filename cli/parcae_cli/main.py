@@ -11,7 +11,7 @@ from rich.console import Console
 
 from parcae_api.errors import InputError, ParcaeError
 from parcae_api.job import Reduction
-from parcae_cli import forecast, planner, simulate, trace
+from parcae_cli import forecast, planner, render, simulate, status, trace
 from parcae_cli.local.options import LocalOptions, PlannerKind, check
 
 app = typer.Typer(
@@ -25,6 +25,8 @@ app.add_typer(forecast.app, name="forecast", help="What may come: forecasts, dra
 app.command()(simulate.simulate)
 app.add_typer(planner.app, name="planner", help="The planner as a service.")
 app.command()(planner.plan)
+app.command()(status.status)
+app.command()(render.render)
 
 
 @app.command()
