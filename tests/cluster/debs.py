@@ -74,6 +74,16 @@ def sources() -> Path:
     raise ClusterError(f"no Debian mirrors are set up: none of {', '.join(map(str, SOURCES))}")
 
 
+def suite() -> str:
+    """Returns the name of the machine's Debian release; empty where it is none."""
+    try:
+        text = Path("/etc/os-release").read_text()
+    except FileNotFoundError:
+        return ""
+    found = re.search(r'^VERSION_CODENAME="?(\w+)', text, re.MULTILINE)
+    return found[1] if found and re.search(r"^ID=debian$", text, re.MULTILINE) else ""
+
+
 def ensure() -> Unpacked:
     """Downloads and unpacks the packages (about 10 s) unless they are there."""
     folder = cache() / "debs" / key(SUITE, *PACKAGES)

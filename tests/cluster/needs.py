@@ -72,9 +72,11 @@ def _go() -> str:
 
 
 def _debian() -> str:
+    if debs.suite() != debs.SUITE:
+        return f"needs Debian {debs.SUITE} (its containerd, runc, buildah, and Python 3.11)"
     if any(path.is_file() for path in debs.SOURCES):
         return ""
-    return f"needs Debian's package mirrors set up ({debs.SUITE}: containerd, runc, buildah)"
+    return "needs Debian's package mirrors set up"
 
 
 def _cgroups() -> str:
