@@ -36,7 +36,8 @@ class Desk:
     tables: CostTables
     """Likewise."""
     scenario: Scenario
-    """Policies that do not know the future look at its capacity and interval only."""
+    """Policies that do not know the future look at its capacity and interval only, ``causal`` also
+    at how often what happens."""
     timing: Timing
 
 
