@@ -46,14 +46,14 @@ def decide(seen: Observation, planner: Planner) -> list[Action]:
     end = find_end(seen, planner, waiting)
     if end is not None:
         return [*actions, end]
+    plan = _next_plan(seen, ask) if seen.profile is not None else None
+    if plan is not None:  # first: workers stand still for it, and no cluster is asked
+        answer = ask().answer if plan.layout is not None else None
+        actions.append(PublishPlan(plan, answer))
     if wanted := pods_wanted(seen):
         actions.append(CreatePods(wanted))
     if unneeded := (*pods_too_many(seen), *pods_done(seen)):
         actions.append(DeletePods(unneeded))
-    plan = _next_plan(seen, ask) if seen.profile is not None else None
-    if plan is not None:
-        answer = ask().answer if plan.layout is not None else None
-        actions.append(PublishPlan(plan, answer))
     return actions
 
 

@@ -34,6 +34,14 @@ def test_no_pods_are_asked_for_at_the_end() -> None:
     assert world.pods_wanted() == 0
 
 
+def test_a_plan_comes_before_pods_are_asked_for() -> None:
+    # Workers stand still for it, while an API server may take its time.
+    kinds = [
+        type(action).__name__ for action in World().training(2, 1, "a", "b").lose("b").decide()
+    ]
+    assert kinds == ["SetStatus", "PublishPlan", "CreatePods"]
+
+
 def test_the_status_tells_what_trains() -> None:
     world = World(stages=(2, 2)).training(2, 2, "a", "b", "c", "d", spare=["e"]).notice("e")
     actions = world.decide()

@@ -18,6 +18,7 @@ from parcae_api.etcd_lease import Lease
 from parcae_api.job_status import JobStatus
 from parcae_api.membership import AgentState, Holding, Membership, WorkerInfo
 from parcae_api.plan import Plan
+from parcae_api.planning import Planner
 from parcae_api.profile import LayerProfile, Profile
 from parcae_api.progress import Progress
 from parcae_operator.claim import Claim
@@ -49,7 +50,7 @@ class Operator:
                 store=self.store,
                 board=self.client,
                 claim=self.claim,
-                planner=None,
+                planner=site.planner,
                 loop=asyncio.get_running_loop(),
             )
         )
@@ -79,6 +80,7 @@ class KubeSite:
         self.api.on_pod, self.api.on_job = self._pod_event, self._job_event
         self.name = f"job{next(_names)}"
         self.operators: list[Operator] = []
+        self.planner: Planner | None = None
         self.client = EtcdClient([endpoint], timeout_s=1.0, patience_s=20.0)
         self.board = JobBoard(self.client, "team", self.name)
         self._leases: dict[str, Lease] = {}
@@ -175,14 +177,15 @@ class KubeSite:
         """All that wait get nodes, and their agents become ready."""
         if self.board.profile() is None:
             self.board.put_profile(_profile())
-        for pod in self.pods:
-            if not self.api.pods_by_name[pod]["spec"].get("nodeName"):
-                node = make_node(f"node-of-{pod}", created_s=time.time() - 99)
-                self.api.nodes_by_name[f"node-of-{pod}"] = node
-                for operator in self.operators:
-                    operator.store.saw_node(node)
-                self.api.bind(pod, f"node-of-{pod}")
-                self.say(pod)
+        waiting = [p for p, pod in self.api.pods_by_name.items() if "nodeName" not in pod["spec"]]
+        for pod in waiting:
+            node = make_node(f"node-of-{pod}", created_s=time.time() - 99)
+            self.api.nodes_by_name[f"node-of-{pod}"] = node
+            for operator in self.operators:
+                operator.store.saw_node(node)
+            self.api.bind(pod, f"node-of-{pod}")
+        for pod in waiting:  # all are seen to start before the first is ready: one plan for all
+            self.say(pod)
 
     @property
     def plan(self) -> Plan | None:

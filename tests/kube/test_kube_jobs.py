@@ -10,12 +10,17 @@ from kube_fakes import until
 from kube_objects import template
 from kube_site import TOTAL_STEPS, KubeSite, on_site
 
+import parcae_operator.loop as loop_module
 from parcae_api.board import JobBoard
+from parcae_api.errors import PlannerUnavailable
 from parcae_api.events import Failed
 from parcae_api.job import Entrypoint, Instances, JobSpec, Metadata, ParcaeJob
 from parcae_api.plan import PlanReason
+from parcae_api.planning import PlanAnswer, Planner, PlanRequest
 from parcae_cli.etcd_server import EtcdServer
+from parcae_operator.actions import Action
 from parcae_operator.kube.errors import ClusterUnavailable, Forbidden
+from parcae_operator.observation import Observation
 
 pytestmark = pytest.mark.processes
 
@@ -540,5 +545,47 @@ def test_without_any_watch_lists_are_enough(kube_etcd: EtcdServer) -> None:
         await until(lambda: len(site.pods) == 3, "the edit is found")
         site.lose(site.pods[0])
         await site.await_plan(2)
+
+    on_site(kube_etcd.endpoint, work)
+
+
+# Mistakes.
+
+
+def test_a_mistake_in_this_program_is_told_and_tried_again(
+    kube_etcd: EtcdServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = loop_module.decide
+    left = [3]
+
+    def decide(seen: Observation, planner: Planner) -> list[Action]:
+        if left[0]:
+            left[0] -= 1
+            raise ZeroDivisionError("a mistake")
+        return right(seen, planner)
+
+    async def work(site: KubeSite) -> None:
+        monkeypatch.setattr(loop_module, "decide", decide)
+        site.start()
+        site.apply()
+        await until(lambda: site.reason() == "OperatorError", "it is told")
+        await site.train()
+        await until(lambda: site.reason() == "", "all is well")
+
+    on_site(kube_etcd.endpoint, work)
+
+
+def test_a_planner_that_is_away_is_told_and_training_begins(kube_etcd: EtcdServer) -> None:
+    class Away:
+        def plan(self, request: PlanRequest) -> PlanAnswer:
+            raise PlannerUnavailable("no answer")
+
+    async def work(site: KubeSite) -> None:
+        site.planner = Away()
+        site.start()
+        site.apply()
+        await site.train()
+        await until(lambda: site.reason() == "PlannerUnavailable", "it is told")
+        assert site.phase == "Training"
 
     on_site(kube_etcd.endpoint, work)

@@ -222,6 +222,13 @@ def test_an_agent_that_is_heard_of_ends_the_wait(site: Site) -> None:
     assert site.cluster._births.left_s < 0.1
 
 
+def test_many_pods_are_asked_for_in_several_turns(site: Site) -> None:
+    # In between a notice may have to be answered.
+    for _ in range(3):
+        site.cluster.create_pods(20 - len(site.names))
+    assert len(site.names) == 20
+
+
 # Giving back.
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from parcae_api.board import JobBoard
@@ -22,6 +23,8 @@ from parcae_operator.observation import Trouble
 from parcae_optimizer.reactive import ReactivePlanner
 
 _log = logging.getLogger(__name__)
+
+_LONG_S = 60.0
 
 
 async def job_on_board(key: JobKey, uid: str, services: Services) -> ParcaeJob | None:
@@ -133,6 +136,7 @@ class JobThread:
     def _run(self) -> None:
         pace = Pace()
         while not self._stop.is_set():
+            begun_s = time.monotonic()
             try:
                 self._prepare_board()
                 self._failure = None
@@ -145,6 +149,8 @@ class JobThread:
             except Exception as error:
                 _log.exception("%s: the loop failed", self.board.prefix)
                 self._failed("OperatorError", error)
+            if time.monotonic() - begun_s > _LONG_S:
+                pace.succeeded()  # it went well for long: this is another trouble
             pace.failed()
             self._on_turn()
             self._stop.wait(pace.left_s)

@@ -32,6 +32,8 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _CALL_S = 30.0
+_MOST_AT_ONCE = 8
+"""Pods asked for in one turn of the loop: it must not be long in answering a notice."""
 _STALE_S = 10.0
 _CRASHED_KEPT = 5
 """Pods of crashed code that stay, so that their logs can be read."""
@@ -127,7 +129,7 @@ class PodCluster:
             return
         if not (self._pace.may_go() and self._births.may_go()):
             return
-        for _ in range(count):
+        for _ in range(min(count, _MOST_AT_ONCE)):
             try:
                 raw = self._call(self._api.create_pod(self._new_pod()))
             except ClusterRefused as error:

@@ -140,12 +140,13 @@ class JobRunner:
 
     async def _rest(self) -> None:
         """Until something happens; a server that does not answer is left alone meanwhile."""
-        if self._pace.left_s and not self._deleted:
-            await asyncio.sleep(self._pace.left_s)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_RESYNC_S):
-                await self._wake.wait()
-        self._wake.clear()
+            async with asyncio.timeout(self._pace.left_s or _RESYNC_S):
+                while True:
+                    await self._wake.wait()
+                    self._wake.clear()
+                    if self._deleted or self._pace.may_go():
+                        return
 
     async def _turn(self) -> None:
         if self._writer.written.completion_time or is_over(self._writer.written):
