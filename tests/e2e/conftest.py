@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from e2e_install import build_images, install
+from e2e_install import build_images, install, prepare_images
 from e2e_site import SPOT, Site
 from tests.cluster import fixtures, needs, toolchain
 from tests.cluster.cluster import Cluster
@@ -27,7 +27,7 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     ours = any(Path(__file__).parent in item.path.parents for item in session.items)
     if ours and not needs.missing() and not session.config.option.collectonly:
         toolchain.helm()
-        build_images()
+        prepare_images()
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +42,7 @@ def site(cluster_needs: None) -> Iterator[Site]:
         NodeSpec(f"spot-{n}", SPOT, provider_id=f"gce://test/zone-a/spot-{n}") for n in range(1, 5)
     ]
     try:
-        with Cluster.up(f"e2e-{os.getpid()}", specs) as cluster:
+        with Cluster.up(f"e2e-{os.getpid()}", specs, archives=build_images()) as cluster:
             site = Site(cluster, stage)
             _sites.append(site)
             install(site)
