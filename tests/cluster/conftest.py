@@ -24,7 +24,7 @@ def spare(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Node]:
         node.remove(collect_pods=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def web(cluster: Cluster) -> dict[str, str]:
     """A web server's pod on each of two nodes: the address of the pod named after it."""
     names = {"web-one": "one", "web-two": "two"}

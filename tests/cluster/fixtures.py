@@ -50,9 +50,12 @@ def cluster_needs() -> None:
     sweep()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(cluster_needs: None) -> Iterator[Cluster]:
-    """A cluster of three nodes, for all tests of the session: leave those three as they are."""
+    """A cluster of three nodes for all tests of a folder: they leave those three as they are.
+
+    It ends with the folder's last test, so that no idle cluster slows the rest of the session.
+    """
     specs = [NodeSpec(name, {"parcae.test/zone": name}) for name in NODES]
     with Cluster.up(f"test-{os.getpid()}", specs) as running:
         yield running
