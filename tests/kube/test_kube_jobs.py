@@ -475,6 +475,26 @@ def test_while_the_board_is_away_people_are_told(mortal_etcd: EtcdServer) -> Non
     on_site(mortal_etcd.endpoint, work)
 
 
+def test_a_slip_while_operator_and_board_are_away(mortal_etcd: EtcdServer) -> None:
+    async def work(site: KubeSite) -> None:
+        operator = site.start()
+        site.apply()
+        await site.train()
+        await operator.end()
+        mortal_etcd.kill()
+        site.edit(template={})
+        site.start()
+        await until(lambda: site.reason() == "BoardUnavailable", "it is said")
+        assert site.status.observed_generation == 1
+        mortal_etcd.start()
+        await until(lambda: site.reason() == "InvalidSpec", "the slip is told")
+        site.form(9)
+        await until(lambda: site.status.step == 9, "the last good spec is in force")
+        assert site.status.observed_generation == 2
+
+    on_site(mortal_etcd.endpoint, work)
+
+
 def test_pods_that_are_refused_are_told_and_asked_for_again(kube_etcd: EtcdServer) -> None:
     async def work(site: KubeSite) -> None:
         site.api.faults["create_pod"].extend([Forbidden("exceeded quota")] * 3)

@@ -28,13 +28,13 @@ _LONG_S = 60.0
 
 
 async def job_on_board(key: JobKey, uid: str, services: Services) -> ParcaeJob | None:
-    """The last spec of this very job that an operator found to work; None where none is known."""
+    """The last spec of this very job that an operator found to work; None where there is none.
+
+    Raises:
+        BoardError: the board did not answer.
+    """
     board = JobBoard(services.board, key.namespace, key.name)
-    try:
-        job = await asyncio.to_thread(board.job)
-    except BoardError as error:
-        _log.info("%s: its board cannot be read: %s", key, error)
-        return None
+    job = await asyncio.to_thread(board.job)
     return job if job is not None and job.metadata.uid == uid else None
 
 

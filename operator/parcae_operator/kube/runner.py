@@ -12,21 +12,20 @@ import contextlib
 import logging
 import threading
 import time
-from collections import deque
 from typing import Any
 
-from parcae_api.errors import InputError
+from parcae_api.errors import BoardError, InputError
 from parcae_api.events import AnyEvent
 from parcae_api.job import ParcaeJob
-from parcae_api.job_status import ConditionType, JobStatus
-from parcae_operator.kube.errors import ClusterError, ClusterUnavailable, NotFound
+from parcae_api.job_status import JobStatus
+from parcae_operator.kube.crier import Crier
+from parcae_operator.kube.errors import ClusterError, NotFound
 from parcae_operator.kube.job_thread import JobThread, job_on_board
 from parcae_operator.kube.labels import JobKey, job_of
 from parcae_operator.kube.objects import dump_status, identity, is_older, read_job, read_status
 from parcae_operator.kube.pace import Pace
 from parcae_operator.kube.services import Services
 from parcae_operator.kube.status_writer import StatusWriter
-from parcae_operator.kube.tell import tell, tell_condition
 from parcae_operator.kube.tidy import forget_job, give_pods_back, has_outlived
 from parcae_operator.observation import Trouble
 from parcae_operator.status import (
@@ -43,7 +42,6 @@ _log = logging.getLogger(__name__)
 
 Object = dict[str, Any]
 _RESYNC_S = 1.0
-_MOST_EVENTS = 100
 
 
 class JobRunner:
@@ -68,8 +66,7 @@ class JobRunner:
         self._tally = Tally.of(read_status(body))
         self._tally_lock = threading.Lock()
         self._writer = StatusWriter(read_status(body))
-        self._to_tell: deque[Object] = deque(maxlen=_MOST_EVENTS)
-        self._started_unix_s = time.time()
+        self._crier = Crier(services)
         self.since_s = time.monotonic()
         """When this job was first seen, by ``time.monotonic``."""
         self._wake = asyncio.Event()
@@ -152,28 +149,35 @@ class JobRunner:
         if self._writer.written.completion_time or is_over(self._writer.written):
             await self._after_the_end()
             return
-        await self._read_spec()
+        try:
+            await self._read_spec()
+        except BoardError as error:
+            await self._write(in_trouble(self._writer.written, "BoardUnavailable", str(error)))
+            return
         if self._refusal is not None:
             await self._write(self._tally.onto(self._refusal))
         else:
             self._keep_thread()
             await self._write_progress()
-        await self._tell()
+        await self._crier.send()
 
     async def _read_spec(self) -> None:
         """Act on what the user has written, once per edit.
 
         An edit that cannot work leaves the last spec in force that could: training must not be
         without anybody who answers notices because of a slip.
+
+        Raises:
+            BoardError: the board is away, and with it the last spec that could.
         """
         _, generation = identity(self._body)
         if generation == self._acted_on:
             return
-        self._acted_on = generation
         try:
             self._job = read_job(self._body)
         except InputError as error:
             self._job = self._job or await job_on_board(self.key, self.uid, self._services)
+            self._acted_on = generation
             self._refusal = (
                 None
                 if self._job is not None
@@ -181,6 +185,7 @@ class JobRunner:
             )
             self._slip = Trouble("InvalidSpec", f"{error}; the spec before this edit is in force")
             return
+        self._acted_on = generation
         self._refusal = self._slip = None
         if self._thread is not None:
             self._thread.update(self._job)
@@ -226,42 +231,22 @@ class JobRunner:
 
     async def _write(self, status: JobStatus) -> None:
         before = self._writer.written
-        status = with_transitions(status, before, self._acted_on, time.time())
+        acted_on = max(self._acted_on, before.observed_generation)
+        status = with_transitions(status, before, acted_on, time.time())
         if not self._writer.is_due(status):
             return
         await self._services.api.write_status(
             self.key.namespace, self.key.name, self.uid, dump_status(status)
         )
         self._writer.wrote(status)
-        self._tell_flips(before, status)
-
-    def _tell_flips(self, before: JobStatus, after: JobStatus) -> None:
-        if self._job is None:
-            return
-        for condition in after.conditions:
-            old = before.condition(condition.type)
-            flipped = old is None or old.status != condition.status
-            worth = condition.type not in (ConditionType.READY, ConditionType.PROGRESSING)
-            if flipped and worth and (condition.status == "True" or old is not None):
-                reporter = self._services.settings.identity
-                self._to_tell.append(tell_condition(self._job, condition, reporter))
-
-    async def _tell(self) -> None:
-        """Events are for people, and best effort: one that cannot be written is dropped."""
-        while self._to_tell:
-            event = self._to_tell.popleft()
-            try:
-                await self._services.api.create_event(self.key.namespace, event)
-            except ClusterUnavailable:
-                self._to_tell.appendleft(event)
-                raise
-            except ClusterError as error:
-                _log.info("%s: an event was not written: %s", self.key, error)
+        if self._job is not None:
+            self._crier.flipped(self._job, before, status)
 
     async def _after_the_end(self) -> None:
         """The job is over: give its pods back, and delete it when its time has come."""
-        await self._tell()
-        await self._read_spec()
+        await self._crier.send()
+        with contextlib.suppress(BoardError):
+            await self._read_spec()
         if self._job is None:
             return
         await self._stop_thread(keep=True)
@@ -285,10 +270,9 @@ class JobRunner:
         with self._tally_lock:
             self._tally = self._tally.saw(event)
         job, thread = self._job, self._thread
-        if event.at_unix_s < self._started_unix_s or thread is None or not thread.loop.leads:
-            return  # told before, or by the operator that drives the job
-        if job is not None and (told := tell(job, event, self._services.settings.identity)):
-            self._to_tell.append(told)
+        # Otherwise the operator that drives the job tells it.
+        if job is not None and thread is not None and thread.loop.leads:
+            self._crier.happened(job, event)
 
     def _turned(self) -> None:
         with contextlib.suppress(RuntimeError):
