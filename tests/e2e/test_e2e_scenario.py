@@ -16,7 +16,7 @@ from tests.cluster.errors import ProgramFailed
 from tests.cluster.node import Node
 from tests.cluster.waiting import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300, func_only=True)]
 
 
 @pytest.fixture(autouse=True)
