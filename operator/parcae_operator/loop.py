@@ -16,7 +16,7 @@ from typing import Protocol, cast
 from parcae_api.board import Entry, JobBoard
 from parcae_api.board_keys import KeyKind
 from parcae_api.errors import BoardError
-from parcae_api.events import AnyEvent, InstanceJoined, Migration, NoticeGiven
+from parcae_api.events import AnyEvent, Migration
 from parcae_api.job import ParcaeJob
 from parcae_api.job_status import JobStatus
 from parcae_api.model import Contract
@@ -31,6 +31,7 @@ from parcae_operator.claim import Claim
 from parcae_operator.controller import decide
 from parcae_operator.explain import planned
 from parcae_operator.learning import Learnt
+from parcae_operator.news import News
 from parcae_operator.observation import (
     Observation,
     Pod,
@@ -124,9 +125,7 @@ class JobLoop:
         """Whether this operator drives the job."""
         self._availability: Availability | None = None
         self._learnt = Learnt()
-        self._has_looked = False
-        self._seen_ready: set[str] = set()
-        self._seen_notices: set[str] = set()
+        self._news = News(self._report)
         self.status = JobStatus()
         """As of the last look; without conditions before the first."""
 
@@ -193,7 +192,7 @@ class JobLoop:
 
     def _turn(self) -> End | None:
         seen = self._observe()
-        self._report_changes(seen)
+        self._news.saw(seen)
         self._write_crashes_down(seen)
         for action in decide(seen, self._planner):
             match action:
@@ -291,35 +290,6 @@ class JobLoop:
         if trouble != self._trouble:
             _log.warning(trouble)
         self._trouble = trouble
-
-    def _report_changes(self, seen: Observation) -> None:
-        if not self._has_looked and seen.plan is not None:
-            # Adopted in mid-run: who is there already was reported when it came.
-            self._seen_ready.update(seen.agents)
-        self._has_looked = True
-        pods = {pod.name: pod for pod in seen.pods}
-        for incarnation, agent in seen.agents.items():
-            ready = any(worker.ready for worker in agent.workers)
-            if ready and incarnation not in self._seen_ready:
-                self._seen_ready.add(incarnation)
-                self._report(
-                    InstanceJoined(
-                        at_unix_s=seen.now_unix_s, incarnation=incarnation, node=agent.node
-                    )
-                )
-            pod = pods.get(agent.pod)
-            notice = (pod.notice if pod else None) or agent.notice
-            if notice is not None and incarnation not in self._seen_notices:
-                self._seen_notices.add(incarnation)
-                self._report(
-                    NoticeGiven(
-                        at_unix_s=seen.now_unix_s,
-                        incarnation=incarnation,
-                        node=agent.node,
-                        deadline_unix_s=notice.deadline_unix_s,
-                        source=notice.source,
-                    )
-                )
 
     def _changed(self, kind: KeyKind, model: Contract | None) -> None:
         """Wake for what can change a decision, and pass on the events of others."""

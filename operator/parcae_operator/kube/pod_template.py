@@ -69,32 +69,37 @@ def make_pod(
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": job.metadata.namespace,
-            "labels": {
-                **_part(metadata, "labels", "spec.template.metadata"),
-                "app.kubernetes.io/name": "parcae-agent",
-                "app.kubernetes.io/managed-by": "parcae",
-                JOB: job.metadata.name,
-                JOB_UID: job.metadata.uid,
-            },
-            "annotations": {
-                **_part(metadata, "annotations", "spec.template.metadata"),
-                "kubectl.kubernetes.io/default-container": container["name"],
-            },
-            "ownerReferences": [
-                {
-                    "apiVersion": API_VERSION,
-                    "kind": KIND,
-                    "name": job.metadata.name,
-                    "uid": job.metadata.uid,
-                    "controller": True,
-                    "blockOwnerDeletion": False,
-                }
-            ],
-        },
+        "metadata": _metadata(job, name, metadata, container["name"]),
         "spec": spec,
+    }
+
+
+def _metadata(job: ParcaeJob, name: str, given: Object, container: str) -> Object:
+    where = "spec.template.metadata"
+    return {
+        "name": name,
+        "namespace": job.metadata.namespace,
+        "labels": {
+            **_part(given, "labels", where),
+            "app.kubernetes.io/name": "parcae-agent",
+            "app.kubernetes.io/managed-by": "parcae",
+            JOB: job.metadata.name,
+            JOB_UID: job.metadata.uid,
+        },
+        "annotations": {
+            **_part(given, "annotations", where),
+            "kubectl.kubernetes.io/default-container": container,
+        },
+        "ownerReferences": [
+            {
+                "apiVersion": API_VERSION,
+                "kind": KIND,
+                "name": job.metadata.name,
+                "uid": job.metadata.uid,
+                "controller": True,
+                "blockOwnerDeletion": False,
+            }
+        ],
     }
 
 
