@@ -79,6 +79,22 @@ def test_a_job_that_is_being_deleted_is_let_go(kube_etcd: EtcdServer) -> None:
     on_site(kube_etcd.endpoint, work)
 
 
+def test_a_deletion_that_began_while_no_operator_was_there(kube_etcd: EtcdServer) -> None:
+    async def work(site: KubeSite) -> None:
+        operator = site.start()
+        site.apply()
+        await site.train()
+        await operator.end()
+        body = copy.deepcopy(site.api.jobs_by_name[site.name])
+        body["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
+        site.api.put_job(body)
+        operator = site.start()
+        await until(lambda: not site.client.list(site.board.prefix).items, "its board is clear")
+        assert len(operator.jobs) == 0
+
+    on_site(kube_etcd.endpoint, work)
+
+
 def test_a_job_of_the_same_name_is_another(kube_etcd: EtcdServer) -> None:
     # `kubectl replace --force`: the first one's farewell must not touch the second.
     async def work(site: KubeSite) -> None:

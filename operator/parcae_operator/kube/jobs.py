@@ -69,7 +69,7 @@ class Jobs:
         if runner is not None and runner.uid != uid:
             self._drop(key)
             runner = None
-        if body.get("metadata", {}).get("deletionTimestamp"):
+        if _is_going(body):
             if runner is not None:
                 self._drop(key)
         elif runner is None:
@@ -155,9 +155,14 @@ class Jobs:
             return {}
 
     async def _clear_orphans(self, boards: dict[JobKey, str], bodies: dict[JobKey, Object]) -> None:
-        """Boards of jobs that were deleted while no operator was there."""
-        uids = {key: identity(body)[0] for key, body in bodies.items()}
+        """Boards of jobs whose deletion was asked for while no operator was there."""
+        uids = {key: identity(body)[0] for key, body in bodies.items() if not _is_going(body)}
         try:
             await asyncio.to_thread(clear_orphans, self._services.board, boards, uids)
         except BoardError as error:
             _log.info("boards without a job are not cleared: %s", error)
+
+
+def _is_going(body: Object) -> bool:
+    """Whether its deletion was asked for."""
+    return bool((body.get("metadata") or {}).get("deletionTimestamp"))
