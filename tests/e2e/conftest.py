@@ -39,12 +39,15 @@ def site(cluster_needs: None) -> Iterator[Site]:
         folder.chmod(0o777)
     specs = [NodeSpec("safe", {"parcae.dev/pool": "safe"})]
     specs += [
-        NodeSpec(f"spot-{n}", SPOT, provider_id=f"gce://test/zone-a/spot-{n}") for n in range(1, 5)
+        NodeSpec(f"spot-{n}", SPOT, provider_id=f"aws:///zone-a/spot-{n}") for n in range(1, 5)
     ]
     try:
         with Cluster.up(f"e2e-{os.getpid()}", specs, archives=build_images()) as cluster:
             site = Site(cluster, stage)
             _sites.append(site)
+            for node in cluster.nodes:
+                if node.name != "safe":
+                    site.serve_metadata(node)
             install(site)
             yield site
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import yaml
 from tests.cluster.cluster import Cluster
 from tests.cluster.node import Node
@@ -187,7 +189,24 @@ class Site:
     def add_spot_node(self) -> Node:
         """A new instance."""
         name = f"spot-{next(self._names)}"
-        return self.cluster.add_node(name, SPOT, provider_id=f"gce://test/zone-a/{name}")
+        node = self.cluster.add_node(name, SPOT, provider_id=f"aws:///zone-a/{name}")
+        self.serve_metadata(node)
+        return node
+
+    def serve_metadata(self, node: Node) -> None:
+        """Its cloud's metadata service, at the address where agents look for it."""
+        program = ROOT / "tests" / "support" / "metadata_servers.py"
+        where = ["--bind", "169.254.169.254:80", "--control", str(self._control(node))]
+        node.serve_metadata([sys.executable, program, "aws", *where])
+
+    def tell_metadata(self, node: Node, what: str) -> None:
+        """Have the metadata service of a node say something: ``notice`` or ``clear``."""
+        transport = httpx.HTTPTransport(uds=str(self._control(node)))
+        with httpx.Client(transport=transport) as client:
+            client.post(f"http://control/{what}").raise_for_status()
+
+    def _control(self, node: Node) -> Path:
+        return self.stage / f"imds-{node.name}.sock"
 
     def some_training_node(self) -> Node:
         """A node whose agent trains."""

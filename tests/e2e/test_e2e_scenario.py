@@ -51,42 +51,46 @@ def test_from_apply_to_the_first_step(site: Site) -> None:
     site.wait_training(4)
 
 
-def _gke(node: Node) -> None:
+def _gke(node: Node, site: Site) -> None:
     node.taint("cloud.google.com/impending-node-termination")
 
 
-def _aws(node: Node) -> None:
+def _aws(node: Node, site: Site) -> None:
     node.taint("aws-node-termination-handler/spot-itn", "spot-itn-7f3a")
 
 
-def _azure(node: Node) -> None:
+def _azure(node: Node, site: Site) -> None:
     node.condition("VMEventScheduled", "True", "VMEventScheduled", "Preempt Scheduled")
 
 
-def _karpenter(node: Node) -> None:
+def _karpenter(node: Node, site: Site) -> None:
     node.taint("karpenter.sh/disrupted")
     node.drain(bound_s=60)
 
 
-def _autoscaler(node: Node) -> None:
+def _autoscaler(node: Node, site: Site) -> None:
     node.taint("ToBeDeletedByClusterAutoscaler", str(int(time.time())))
 
 
-def _drain(node: Node) -> None:
+def _drain(node: Node, site: Site) -> None:
     node.drain(bound_s=60)
+
+
+def _metadata(node: Node, site: Site) -> None:
+    site.tell_metadata(node, "notice")
 
 
 @pytest.mark.parametrize(
     "signal",
-    [_gke, _aws, _azure, _karpenter, _autoscaler, _drain],
-    ids=["gke", "aws", "azure", "karpenter", "cluster-autoscaler", "kubectl-drain"],
+    [_gke, _aws, _azure, _karpenter, _autoscaler, _drain, _metadata],
+    ids=["gke", "aws", "azure", "karpenter", "cluster-autoscaler", "kubectl-drain", "metadata"],
 )
-def test_a_noticed_preemption(site: Site, signal: Callable[[Node], None]) -> None:
+def test_a_noticed_preemption(site: Site, signal: Callable[[Node, Site], None]) -> None:
     before = site.wait_training(4)
     node = site.some_training_node()
     pod = site.running()[node.name]["metadata"]["name"]
     noticed_unix_s = time.time()
-    signal(node)
+    signal(node, site)
     decision = site.wait_revision(before["revision"], "notice")
     planned = [
         unix_s(e["eventTime"])
