@@ -81,6 +81,7 @@ class Cluster(Access):
         _claim(site, every, kept)
         try:
             cluster = cls(site, every)
+            network.raise_limits()
             network.build(site.network)
             cluster.control_plane.up()
             cluster._forward()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from signal import SIGKILL
+from signal import SIGKILL, SIGTERM
 from subprocess import CompletedProcess
 
 from . import images, node_config
@@ -92,10 +92,16 @@ class Machine:
         )
         self.inside(["ctr", "-n", "k8s.io", "images", "import", archive], bound_s=bound_s)
 
-    def stop_containerd(self) -> None:
-        """Ends containerd in good order, so that its databases are whole."""
-        wait = "pid=$(cat /run/containerd.pid); kill $pid; while kill -0 $pid; do sleep 0.05; done"
-        self.inside(["sh", "-c", wait])
+    def stop_program(self, name: str, number: int = SIGTERM) -> None:
+        """Ends ``containerd`` or ``kubelet`` for good; returns when it has ended.
+
+        (One that ends by itself is started again.)
+        """
+        wait = (
+            "touch /run/stopping; pid=$(cat /run/$0.pid); kill -$1 $pid;"
+            " while kill -0 $pid 2>/dev/null; do sleep 0.05; done"
+        )
+        self.inside(["sh", "-c", wait, name, str(int(number))])
 
     def power_off(self) -> None:
         """Kills everything in the machine at once. Its network namespace stays."""

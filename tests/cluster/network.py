@@ -6,6 +6,8 @@ all nodes reach one another, and the API server, with no route, no rule and no m
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from .layout import (
     API_SERVICE,
     DNS_SERVICE,
@@ -24,6 +26,19 @@ _SETTINGS = [
     # Else a Service's answer from a pod behind the same port is bridged, not translated, and lost.
     "net.bridge.bridge-nf-call-iptables=0",
 ]
+
+
+INOTIFY_INSTANCES = 8192
+
+
+def raise_limits() -> None:
+    """Lets root have enough inotify instances for many kubelets; the usual 128 do for ten nodes.
+
+    The one setting of the machine that a cluster changes: a kubelet that gets none exits.
+    """
+    limit = Path("/proc/sys/fs/inotify/max_user_instances")
+    if int(limit.read_text()) < INOTIFY_INSTANCES:
+        limit.write_text(str(INOTIFY_INSTANCES))
 
 
 def build(cluster: Network) -> None:

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from signal import SIGTERM
+from signal import SIGKILL, SIGTERM
 from subprocess import CompletedProcess
 
 from . import cgroups, keys, network, node_config, stores
@@ -107,7 +107,7 @@ class Node(NodeObject):
         Like a machine whose power button is pressed and whose kubelet does not know: no pod is
         evicted, nothing is said to the API server.
         """
-        self.machine.inside(["sh", "-c", "kill -9 $(cat /run/kubelet.pid)"])
+        self.machine.stop_program("kubelet", SIGKILL)
         firsts = [pid for pid in cgroups.processes(self.files.cgroup) if _first_of_container(pid)]
         for pid in firsts:
             with suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""The first process of a node: gives it mounts of its own, starts its programs, reaps its orphans.
+"""The first process of a node: its mounts, its programs, its orphans.
 
 It is process 1 of the node's PID namespace: when it is killed, the kernel kills every container,
 containerd and the kubelet with it, as when a machine loses power. It imports nothing of ours, so
@@ -13,6 +13,9 @@ import time
 from pathlib import Path
 
 SOCKET = Path("/run/containerd/containerd.sock")
+STOPPING = Path("/run/stopping")
+"""While this file is there, programs that ended are not started again."""
+RESTART_S = 1.0
 
 
 def mount_own(folder: Path) -> None:
@@ -26,20 +29,27 @@ def mount_own(folder: Path) -> None:
     subprocess.run(["mount", "--make-rshared", "/"], check=True)
 
 
-def start(argv: list[str], name: str, folder: Path) -> None:
+def start(argv: list[str], name: str, folder: Path) -> int:
     """Starts a program whose log is in the node's folder and whose pid is in /run."""
     with (folder / f"{name}.log").open("ab") as log:
         program = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     Path(f"/run/{name}.pid").write_text(str(program.pid))
+    program.returncode = 0  # its end is seen by ``keep_up``, not by Popen
+    return program.pid
 
 
-def reap_for_ever() -> None:
-    """Takes in the exit of every child, adopted ones, too."""
+def keep_up(programs: dict[str, list[str]], pids: dict[int, str], folder: Path) -> None:
+    """Starts a program that ended again, as a service manager does, and reaps orphans. For ever."""
     while True:
         try:
-            os.wait()
+            pid, _ = os.wait()
         except ChildProcessError:
-            time.sleep(0.2)
+            time.sleep(RESTART_S)
+            continue
+        name = pids.pop(pid, None)
+        if name is not None and not STOPPING.exists():
+            time.sleep(RESTART_S)
+            pids[start(programs[name], name, folder)] = name
 
 
 def main() -> None:
@@ -53,12 +63,14 @@ def main() -> None:
     if settings.exists():
         Path("/run/cni").mkdir()
         Path("/run/cni/10-pods.conflist").write_text(settings.read_text())
-    start([containerd, "--config", str(home / "containerd.toml")], "containerd", home)
+    programs = {"containerd": [containerd, "--config", str(home / "containerd.toml")]}
+    pids = {start(programs["containerd"], "containerd", home): "containerd"}
     while not SOCKET.exists():
         time.sleep(0.02)
     if kubelet:
-        start(kubelet, "kubelet", home)
-    reap_for_ever()
+        programs["kubelet"] = kubelet
+        pids[start(kubelet, "kubelet", home)] = "kubelet"
+    keep_up(programs, pids, home)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def _import(target: Path, archive: Path) -> None:
         machine.network.make()
         machine.start()
         machine.import_image(archive)
-        machine.stop_containerd()
+        machine.stop_program("containerd")  # in good order: its databases are whole
     finally:
         _switch_off(machine)
     (folder / "varlib").rename(target)

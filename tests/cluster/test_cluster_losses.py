@@ -118,6 +118,17 @@ def test_a_node_that_is_shut_down_tells_its_containers(
     assert not spare.alive()
 
 
+def test_a_killed_kubelet_is_started_again(spare: Node) -> None:
+    pid = spare.inside(["cat", "/run/kubelet.pid"]).stdout
+    spare.inside(["kill", "-9", pid])
+    until(
+        "another kubelet",
+        lambda: spare.inside(["cat", "/run/kubelet.pid"]).stdout not in ("", pid),
+        bound_s=30,
+    )
+    spare.wait_ready()
+
+
 def test_a_lost_node_leaves_the_others_ready(cluster: Cluster, spare: Node) -> None:
     """A bridge whose address changes with its ports would cut the others off for seconds."""
     seen = cluster.start_inside(
