@@ -78,6 +78,7 @@ class _Knowledge:
     plan: Plan | None = None
     worker: State = field(default_factory=lambda: State(revision=None))
     ready: bool = False
+    profile: Profile | None = None
     notice: Notice | None = None
     hint: Hint | None = None
     failure: Failed | None = None
@@ -162,7 +163,7 @@ class Supervisor:
                 if place.revision >= (known.plan.revision if known.plan else 0):
                     self._tell(MeetingPlace(rendezvous=place))
             case Ready(profile=profile):
-                known.ready = True
+                known.ready, known.profile = True, profile
                 self._publish()
                 self._outbox.append(self._unless_known(profile))
             case State():
@@ -174,6 +175,7 @@ class Supervisor:
             case Advanced(progress=progress):
                 self._outbox.replace("progress", lambda: self._board.put_progress(progress))
             case Measured(profile=measured):
+                known.profile = measured
                 self._outbox.replace("profile", lambda: self._board.put_profile(measured))
             case Happened(event=event):
                 self._outbox.append(lambda: self._board.add_event(event))
@@ -260,6 +262,8 @@ class Supervisor:
             self._tell(Ping())
         if self._seat.is_lost or slept:
             self._publish()
+            if known.profile is not None:  # the board may have lost more than our lease
+                self._outbox.append(self._unless_known(known.profile))
 
     def _publish(self) -> None:
         membership = self._membership()

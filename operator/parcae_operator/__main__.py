@@ -21,6 +21,9 @@ def main() -> None:
     )
     # Kopf says of every event that its handler has succeeded.
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+    logging.getLogger("kopf.activities.probe").setLevel(logging.WARNING)
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # questions to the planner
+    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)  # health probes
     import kopf
 
     import parcae_operator.kube.startup  # noqa: F401 - registers its handlers

@@ -96,7 +96,7 @@ def _next_plan(seen: Observation, ask: Ask) -> Plan | None:
         return None  # the final state is being saved
     if _someone_leaves(seen, plan):
         return _replace(seen, ask(), PlanReason.NOTICE)
-    if _others_are_there(seen, plan):
+    if _others_are_there(seen, plan) and not seen.more_of_the_same:
         reason = PlanReason.JOIN
     elif _is_time_to_look_again(seen):
         reason = PlanReason.FORECAST

@@ -26,6 +26,7 @@ from parcae_api.profile import Profile
 from parcae_api.progress import Progress
 from parcae_operator.actions import Complete, CreatePods, DeletePods, Fail, PublishPlan, SetStatus
 from parcae_operator.attempts import unreported
+from parcae_operator.attention import Attention
 from parcae_operator.availability import Availability
 from parcae_operator.claim import Claim
 from parcae_operator.controller import decide
@@ -125,6 +126,7 @@ class JobLoop:
         """Whether this operator drives the job."""
         self._availability: Availability | None = None
         self._learnt = Learnt()
+        self._attention = Attention(interval_s)
         self._news = News(self._report)
         self.status = JobStatus()
         """As of the last look; without conditions before the first."""
@@ -191,7 +193,7 @@ class JobLoop:
         return self.leads
 
     def _turn(self) -> End | None:
-        seen = self._observe()
+        seen = self._attention.on(self._observe())
         self._news.saw(seen)
         self._write_crashes_down(seen)
         for action in decide(seen, self._planner):

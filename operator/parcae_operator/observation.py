@@ -83,6 +83,8 @@ class Observation:
     """A planning interval has ended since the last look."""
     step_seconds: Mapping[str, float] = field(default_factory=dict)
     """Measured steps by configuration."""
+    more_of_the_same: bool = False
+    """A better layout for these instances was looked for a moment ago."""
     troubles: tuple[Trouble, ...] = ()
     """Of what the operator leans on: the planner, the board, the cluster."""
 

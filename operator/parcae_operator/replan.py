@@ -110,7 +110,7 @@ def _plan(
     donors: tuple[WorkerId, ...] = (),
 ) -> Plan:
     return Plan(
-        revision=seen.plan.revision + 1 if seen.plan else 1,
+        revision=_newest_revision(seen) + 1,
         reason=reason,
         why=why,
         created_unix_s=seen.now_unix_s,
@@ -118,6 +118,20 @@ def _plan(
         grid=grid,
         donors=donors,
     )
+
+
+def _newest_revision(seen: Observation) -> int:
+    """The newest that anybody knows of.
+
+    A board that lost its data must not go back: workers obey only what is newer than what they
+    have obeyed.
+    """
+    known = [seen.plan.revision if seen.plan else 0]
+    for agent in seen.agents.values():
+        for worker in agent.workers:
+            known += [worker.revision or 0, worker.idle_revision, worker.broken_revision]
+            known += [worker.holding.revision] if worker.holding else []
+    return max(known)
 
 
 def _preferred(current: Plan | None, staying: Sequence[Candidate]) -> list[WorkerId]:

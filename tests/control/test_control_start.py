@@ -108,3 +108,13 @@ def test_too_little_memory_waits_for_more_instances() -> None:
     assert world.end() is None
     assert world.next_plan() is None
     assert "does not fit on 1 worker" in world.status()[1]
+
+
+def test_a_board_that_lost_its_data_is_no_way_back() -> None:
+    # Workers obey only what is newer than what they have obeyed.
+    world = World().training(1, 2, "a", "b")
+    assert world.plan is not None
+    world._publish(world.plan.model_copy(update={"revision": 7}))
+    world.obey()
+    world.plan = None
+    assert world.publish().revision == 8

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,20 @@ def pytest_runtestloop(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session")
 def site(cluster_needs: None) -> Iterator[Site]:
-    """Four spot nodes and one that stays, for what must not be preempted."""
+    """Four spot nodes and one that stays, for what must not be preempted.
+
+    PARCAE_E2E_KEEP=1 leaves them up, to look at what happened; PARCAE_E2E_CLUSTER=NAME goes on with
+    one that was left, its job included.
+    """
+    left = os.environ.get("PARCAE_E2E_CLUSTER")
+    if left:
+        site = Site(Cluster.attach(left), Path("/"))
+        [volume] = site.get()["spec"]["template"]["spec"]["volumes"]
+        site.stage = Path(volume["hostPath"]["path"])
+        _sites.append(site)
+        yield site
+        return
+    kept = bool(os.environ.get("PARCAE_E2E_KEEP"))
     stage = Path(tempfile.mkdtemp(prefix="parcae-e2e-"))
     for folder in (stage, stage / "ledger", stage / "checkpoints"):
         folder.mkdir(exist_ok=True)
@@ -42,7 +56,8 @@ def site(cluster_needs: None) -> Iterator[Site]:
         NodeSpec(f"spot-{n}", SPOT, provider_id=f"aws:///zone-a/spot-{n}") for n in range(1, 5)
     ]
     try:
-        with Cluster.up(f"e2e-{os.getpid()}", specs, archives=build_images()) as cluster:
+        cluster = Cluster.up(f"e2e-{os.getpid()}", specs, archives=build_images(), kept=kept)
+        with nullcontext() if kept else cluster:
             site = Site(cluster, stage)
             _sites.append(site)
             for node in cluster.nodes:
@@ -51,7 +66,8 @@ def site(cluster_needs: None) -> Iterator[Site]:
             install(site)
             yield site
     finally:
-        shutil.rmtree(stage, ignore_errors=True)
+        if not kept:
+            shutil.rmtree(stage, ignore_errors=True)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,15 +17,14 @@ import yaml
 from tests.cluster.cluster import Cluster
 from tests.cluster.node import Node
 from tests.cluster.waiting import until
+from tests.deploy.install import NAMESPACE as SYSTEM
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 NAME, NAMESPACE = "gpt", "default"
-SYSTEM = "parcae-system"
-"""Where operator, planner and etcd are."""
 SPOT = {"cloud.google.com/gke-spot": "true"}
-STEPS = 2500
-PACE_S = 0.1
+STEPS = 1500
+PACE_S = 0.25
 """Seconds that a micro-batch takes longer than it must: the scenario has time to happen."""
 
 Object = dict[str, Any]
@@ -50,7 +49,7 @@ class Site:
     rows: list[Row] = field(default_factory=list)
     broken: str = ""
     """The step of the scenario that failed: those after it make no sense."""
-    _names: Any = field(default_factory=lambda: itertools.count(5))
+    _names: Any = field(default_factory=lambda: itertools.count(int(time.time()) % 100_000))
 
     def note(self, what: str, measured: str, target: str = "") -> None:
         """Add a line to the table."""
@@ -88,9 +87,8 @@ class Site:
 
     def patch(self, spec: Object) -> None:
         """Edit the job."""
-        self.cluster.api.patch(
-            f"/apis/parcae.dev/v1alpha1/namespaces/{NAMESPACE}/parcaejobs/{NAME}", {"spec": spec}
-        )
+        change = json.dumps({"spec": spec})
+        self.cluster.kubectl("patch", "pj", NAME, "--type=merge", f"--patch={change}")
 
     def pods(self) -> list[Object]:
         """Its agent pods that are not about to go."""
@@ -151,7 +149,7 @@ class Site:
         """The status once so many instances train, and go on."""
         status = self.wait(
             f"{instances} instances train",
-            lambda s: is_ready(s) and s["instanceCounts"]["training"] >= instances,
+            lambda s: is_ready(s) and all_there(s, instances),
             bound_s=bound_s,
         )
         return self.wait_step(status["step"] + 1)
@@ -167,10 +165,12 @@ class Site:
             newer = [d for d in status.get("decisions", []) if d["revision"] > above]
             return next((d for d in newer if d["reason"] == reason), None)
 
+        def trains(status: Object) -> bool:
+            decision, formed = found(status), status.get("lastMigration") or {}
+            return decision is not None and formed.get("revision", 0) >= decision["revision"]
+
         status = self.wait(
-            f"a plan for {reason} after revision {above} trains",
-            lambda s: is_ready(s) and found(s),
-            bound_s=bound_s,
+            f"a plan for {reason} after revision {above} trains", trains, bound_s=bound_s
         )
         decision = found(status)
         assert decision is not None
@@ -237,6 +237,13 @@ class Site:
             except Exception as error:
                 lines.append(f"no log of {what}: {error}")
         return "\n".join(lines)
+
+
+def all_there(status: Mapping[str, Any], instances: int) -> bool:
+    """Whether so many are ready, in the grid or beside it, and none comes or goes."""
+    counts = status["instanceCounts"]
+    settled = counts["starting"] == counts["leaving"] == 0
+    return settled and counts["training"] + counts["standby"] >= instances
 
 
 def is_ready(status: Mapping[str, Any]) -> bool:

@@ -1,0 +1,38 @@
+"""When a better layout is worth looking for although nothing has to change. Pure.
+
+While someone stands by, another layout might be better at any moment: measured speeds scatter.
+Asking the planner at every look would load it for nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from parcae_operator.observation import Observation, is_formed, staying_instances
+
+LONGEST_S = 5.0
+"""Between two such questions about the same instances."""
+_PER_INTERVAL = 12
+
+
+class Attention:
+    """Remembers what was asked about, and when.
+
+    Args:
+        interval_s: The planning interval; None where nothing is planned ahead.
+    """
+
+    def __init__(self, interval_s: float | None) -> None:
+        self._again_after_s = min(LONGEST_S, (interval_s or 0.0) / _PER_INTERVAL)
+        self._about: tuple[object, ...] = ()
+        self._asked_unix_s = float("-inf")
+
+    def on(self, seen: Observation) -> Observation:
+        """The look, and whether it is only more of the same."""
+        revision = seen.plan.revision if seen.plan else 0
+        about = (staying_instances(seen), revision, is_formed(seen), seen.job.spec)
+        waited_s = seen.now_unix_s - self._asked_unix_s
+        if about == self._about and 0 <= waited_s < self._again_after_s:
+            return replace(seen, more_of_the_same=True)
+        self._about, self._asked_unix_s = about, seen.now_unix_s
+        return seen
