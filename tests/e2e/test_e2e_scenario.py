@@ -242,7 +242,12 @@ def test_the_finished_run_is_an_undisturbed_one(site: Site) -> None:
     site.note("samples lost, repeated", f"{proof.lost}, {proof.repeated}", "0, 0")
     site.note("losses and state that differ from an undisturbed run", str(proof.differing), "0")
     assert (proof.lost, proof.repeated, proof.differing) == (0, 0, 0)
-    until("its pods are gone", lambda: not site.pods(), bound_s=60)
+    # The one that crashed stays, for its log.
+    until(
+        "its pods are gone",
+        lambda: all(pod["status"]["phase"] == "Failed" for pod in site.pods()),
+        bound_s=60,
+    )
 
 
 def test_nothing_is_left_of_a_deleted_job(site: Site) -> None:
