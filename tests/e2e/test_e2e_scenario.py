@@ -51,6 +51,27 @@ def test_from_apply_to_the_first_step(site: Site) -> None:
     site.wait_training(4)
 
 
+def test_a_job_of_the_same_name_whose_image_is_not_there(site: Site) -> None:
+    before = site.wait_training(4)
+    other = site.manifest(instances={"min": 1, "max": 1})
+    other["metadata"]["namespace"] = "other"
+    container = other["spec"]["template"]["spec"]["containers"][0]
+    container |= {"image": "parcae-agent:nowhere", "imagePullPolicy": "Never"}
+    site.cluster.kubectl("create", "namespace", "other")
+    site.cluster.apply(other)
+    path = f"/apis/parcae.dev/v1alpha1/namespaces/other/parcaejobs/{NAME}"
+
+    def complaint() -> str:
+        status = (site.cluster.api.find(path) or {}).get("status", {})
+        degraded = [c for c in status.get("conditions", []) if c["reason"] == "PodsDoNotStart"]
+        return str(degraded[0]["message"]) if degraded else ""
+
+    said = until("it is told", complaint, bound_s=60)
+    assert "ImagePull" in said
+    site.cluster.kubectl("delete", "namespace", "other", "--timeout=60s")
+    assert site.wait_step(before["step"] + 1)["revision"] == before["revision"]
+
+
 def _gke(node: Node, site: Site) -> None:
     node.taint("cloud.google.com/impending-node-termination")
 
