@@ -90,7 +90,7 @@ def from_environment(environ: Mapping[str, str] = os.environ) -> AgentConfig:
     if raw is None:
         raise InputError("PARCAE_AGENT: is not set; agents are started by the operator")
     try:
-        config = AgentConfig.from_json(raw)
+        config = AgentConfig.read(raw)
     except ValidationError as error:
         raise InputError(f"PARCAE_AGENT: {explain(error)}") from error
     placed = {"node": environ.get("PARCAE_NODE_NAME"), "address": environ.get("PARCAE_ADDRESS")}

@@ -94,16 +94,16 @@ class Slot(Generic[M_co]):
             raise BoardError(f"{key}: cannot be read: {explain(error)}") from error
 
 
-JOB = Slot(KeyKind.JOB, ParcaeJob.from_json)
-AGENTS = Slot(KeyKind.AGENT, Membership.from_json, named=True)
-PLAN = Slot(KeyKind.PLAN, Plan.from_json)
-EPOCHS = Slot(KeyKind.EPOCH, Rendezvous.from_json, named=True)
-PROGRESS = Slot(KeyKind.PROGRESS, Progress.from_json)
-PROFILE = Slot(KeyKind.PROFILE, Profile.from_json)
+JOB = Slot(KeyKind.JOB, ParcaeJob.read)
+AGENTS = Slot(KeyKind.AGENT, Membership.read, named=True)
+PLAN = Slot(KeyKind.PLAN, Plan.read)
+EPOCHS = Slot(KeyKind.EPOCH, Rendezvous.read, named=True)
+PROGRESS = Slot(KeyKind.PROGRESS, Progress.read)
+PROFILE = Slot(KeyKind.PROFILE, Profile.read)
 EVENTS: Slot[AnyEvent] = Slot(KeyKind.EVENT, parse_event, named=True)
-FAILURES = Slot(KeyKind.FAILURE, Failed.from_json, named=True, name_has_slash=True)
-HISTORY = Slot(KeyKind.HISTORY, History.from_json)
-LEADER = Slot(KeyKind.LEADER, Leader.from_json)
+FAILURES = Slot(KeyKind.FAILURE, Failed.read, named=True, name_has_slash=True)
+HISTORY = Slot(KeyKind.HISTORY, History.read)
+LEADER = Slot(KeyKind.LEADER, Leader.read)
 
 _ALL: tuple[Slot[Contract], ...] = (
     JOB,

@@ -137,9 +137,9 @@ _ADAPTER: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 
 
 def parse_event(raw: bytes | str) -> AnyEvent:
-    """Parse one event from JSON.
+    """Parse one event from JSON. Fields of a newer program that are not known here are left out.
 
     Raises:
         pydantic.ValidationError: if ``raw`` is no event.
     """
-    return _ADAPTER.validate_json(raw)
+    return _ADAPTER.validate_json(raw, extra="ignore")

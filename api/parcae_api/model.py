@@ -26,6 +26,15 @@ class Contract(BaseModel):
         """
         return cls.model_validate_json(raw)
 
+    @classmethod
+    def read(cls, raw: bytes | str) -> Self:
+        """Parse JSON of another program, which may be newer: what is not known here is left out.
+
+        Raises:
+            pydantic.ValidationError: if ``raw`` is not JSON of this model.
+        """
+        return cls.model_validate_json(raw, extra="ignore")
+
 
 class Manifest(Contract):
     """A part of the ParcaeJob object: camelCase outside, snake_case in Python."""

@@ -76,7 +76,7 @@ class PlannerClient:
         if answer.status_code != 200:
             raise PlannerUnavailable(f"planner {self._url}: answered {answer.status_code}")
         try:
-            return kind.from_json(answer.content)
+            return kind.read(answer.content)
         except ValidationError as error:
             raise PlannerUnavailable(
                 f"planner {self._url}: its answer is no {kind.__name__}; is it of our version?"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
@@ -215,6 +216,15 @@ def test_a_value_of_another_version_is_named_or_left_out(
     with pytest.raises(BoardError, match="agents/new: cannot be read: pod: is required"):
         board.agent("new")
     assert board.snapshot().models == {KeyKind.AGENT: {"a": _membership("a")}}
+
+
+def test_what_a_newer_program_adds_is_left_out(client: EtcdClient, board: JobBoard) -> None:
+    # In an upgrade, agents of the old version must go on hearing of plans.
+    plan = {"revision": 4, "reason": "initial", "why": "w", "created_unix_s": 1.0, "mood": "good"}
+    client.put(board.prefix + "plan", json.dumps(plan).encode())
+    entry = board.plan()
+    assert entry is not None
+    assert entry.model.revision == 4
 
 
 def test_a_snapshot_holds_everything(client: EtcdClient, board: JobBoard) -> None:

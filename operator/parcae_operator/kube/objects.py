@@ -42,7 +42,7 @@ def read_job(body: Object) -> ParcaeJob:
 def read_status(body: Object) -> JobStatus:
     """The status as it was last written; an empty one where nothing of ours can be read."""
     try:
-        return JobStatus.model_validate(body.get("status") or {})
+        return JobStatus.model_validate(body.get("status") or {}, extra="ignore")
     except ValidationError:
         return JobStatus()
 

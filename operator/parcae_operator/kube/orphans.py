@@ -33,7 +33,7 @@ def find_boards(client: EtcdClient, namespace: str) -> dict[JobKey, str]:
         if len(parts) != 3 or parts[2] != KeyKind.JOB:
             continue
         try:
-            uid = ParcaeJob.from_json(item.value).metadata.uid
+            uid = ParcaeJob.read(item.value).metadata.uid
         except ValidationError:
             continue
         if uid:
