@@ -47,7 +47,7 @@ class Fleet:
         self._client = client
         self.boards = {n: JobBoard(client, "default", f"job-{n}") for n in range(JOBS)}
         self._leases: dict[int, Lease] = {}
-        self.revision: dict[int, int] = {}
+        self.plans: dict[int, Plan] = {}
         self.published: dict[tuple[int, int], float] = {}
         """(job, revision) → when its plan was seen on the board."""
         self.node_of: dict[tuple[int, str], str] = {}
@@ -104,7 +104,7 @@ class Fleet:
     def _obey(self, n: int, board: JobBoard, plan: Plan) -> None:
         with self._lock:
             self.published[n, plan.revision] = time.monotonic()
-            self.revision[n] = plan.revision
+            self.plans[n] = plan
         board.put_progress(
             Progress(revision=plan.revision, step=plan.revision, samples=plan.revision)
         )
@@ -139,7 +139,7 @@ def main() -> None:
             fleet.follow()
             fleet.make_jobs()
             fleet.run_pods()
-            until("all jobs train", lambda: len(fleet.revision) == JOBS, bound_s=300, every_s=1.0)
+            until("all jobs train", lambda: len(fleet.plans) == JOBS, bound_s=300, every_s=1.0)
             rows += _measure(fleet, operator)
             operator.kill()
         rows.append(_measure_restart(fleet, environ, folder))
@@ -187,16 +187,23 @@ def _heartbeats(fleet: Fleet, operator: psutil.Process) -> tuple[float, int]:
 
 
 def _signals(fleet: Fleet) -> list[float]:
-    """Seconds from a taint on a node to the newest plan of each job that has a pod there."""
-    answers = []
-    for (job, _), node in list(fleet.node_of.items())[:SIGNALS]:
-        revision = fleet.revision[job]
+    """Seconds from a taint on a node to the next plan of a job that trains there."""
+    answers, told = [], set()
+    for turn in range(SIGNALS):
+        job = turn % JOBS
+        plan = fleet.plans[job]
+        members = (fleet.node_of[job, worker.rpartition("-")[0]] for worker in plan.workers)
+        node = next(node for node in members if node not in told)
+        told.add(node)
         started_s = time.monotonic()
         taint = {"key": "aws-node-termination-handler/spot-itn", "effect": "NoSchedule"}
         fleet.api.patch(f"/api/v1/nodes/{node}", {"spec": {"taints": [{**taint, "value": "x"}]}})
-        key = job, revision + 1
-        until("a plan answers it", lambda key=key: key in fleet.published, bound_s=30)
-        answers.append(fleet.published[key] - started_s)
+
+        def is_answered(job: int = job, revision: int = plan.revision) -> bool:
+            return fleet.plans[job].revision > revision
+
+        until("a plan answers it", is_answered, bound_s=30, every_s=0.005)
+        answers.append(fleet.published[job, fleet.plans[job].revision] - started_s)
     return answers
 
 
