@@ -33,7 +33,8 @@ SIGTERM = "sigterm"
 _BINDING_S = 60.0
 """A node may be heard of so much later than a pod on it."""
 _FRESH_S = 5.0
-"""How long a reading of a pod serves when nothing has changed: some of it depends on the time."""
+"""How long a reading of a pod serves when nothing has changed: jobs look several times a second,
+and only deadlines and signals that expire depend on the time."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class _Pod:
 
 @dataclass(frozen=True)
 class _Read:
-    basis: tuple[object, ...]
+    read_unix_s: float
     seen: SeenPod
 
 
@@ -113,6 +114,7 @@ class ClusterStore:
                 return
             self._pods[uid] = _Pod(key, job_uid, trimmed(raw), version, self.heard_s)
             self._by_job[key].add(uid)
+            self._read.pop(uid, None)
             if known is not None and known.version == version:
                 return
         self._on_change(key)
@@ -161,7 +163,7 @@ class ClusterStore:
             if before is not None and before.uid != reading.uid:
                 self._settle()  # the name has passed on: its earlier node is gone
             same = before is not None and _essence(before) == _essence(reading)
-            changed = self._jobs_on(reading.name) if not same or state != state_before else set()
+            changed = self._touched(reading.name) if not same or state != state_before else set()
         for key in changed:
             self._on_change(key)
 
@@ -176,7 +178,7 @@ class ClusterStore:
                 return
             del self._nodes[name]
             self._settle()
-            changed = self._jobs_on(name)
+            changed = self._touched(name)
         for key in changed:
             self._on_change(key)
 
@@ -210,11 +212,8 @@ class ClusterStore:
             if signal is None:
                 return
             before = self._latch.state(node.uid)
-            changed = (
-                self._jobs_on(node.name)
-                if self._latch.raise_(node.uid, signal) != before
-                else set()
-            )
+            same = self._latch.raise_(node.uid, signal) == before
+            changed = set() if same else self._touched(node.name)
         for key in changed:
             self._on_change(key)
 
@@ -238,7 +237,7 @@ class ClusterStore:
             if agent.hint is not None:
                 self._latch.raise_hint(node.uid, agent.hint, self._clock())
             same = self._latch.state(node.uid).severity is before.severity
-            others = set() if same else self._jobs_on(node.name) - {pod.key if pod else None}
+            others = set() if same else self._touched(node.name) - {pod.key if pod else None}
         for key in others:
             self._on_change(key)
 
@@ -264,13 +263,11 @@ class ClusterStore:
             )
 
     def _seen(self, uid: str, pod: _Pod) -> SeenPod:
-        now = self._clock()
+        now, known = self._clock(), self._read.get(uid)
+        if known is not None and 0 <= now - known.read_unix_s < _FRESH_S:
+            return known.seen
         node, node_gone = self._node_under(uid, pod)
         state = self._latch.state(node.uid) if node is not None else NodeState(uid="")
-        basis = (pod.version, node and _essence(node), state, node_gone, int(now / _FRESH_S))
-        known = self._read.get(uid)
-        if known is not None and known.basis == basis:
-            return known.seen
         reading = read_pod(pod.raw, node, now, state=state, node_gone=node_gone)
         metadata = pod.raw["metadata"]
         seen = SeenPod(
@@ -281,7 +278,7 @@ class ClusterStore:
             node=node,
             node_state=state,
         )
-        self._read[uid] = _Read(basis, seen)
+        self._read[uid] = _Read(now, seen)
         return seen
 
     def _node_under(self, uid: str, pod: _Pod) -> tuple[NodeReading | None, bool]:
@@ -299,12 +296,16 @@ class ClusterStore:
         bound_s, listed_s = bound_unix_s(pod.raw), self._all_nodes_seen_unix_s
         return None, bool(bound_s and listed_s and listed_s > bound_s + _BINDING_S)
 
-    def _jobs_on(self, node: str) -> set[JobKey]:
-        return {
-            pod.key
-            for pod in self._pods.values()
+    def _touched(self, node: str) -> set[JobKey]:
+        """Jobs with pods on a node that is not as it was: those pods are read anew."""
+        on_it = [
+            (uid, pod.key)
+            for uid, pod in self._pods.items()
             if pod.raw.get("spec", {}).get("nodeName") == node
-        }
+        ]
+        for uid, _ in on_it:
+            self._read.pop(uid, None)
+        return {key for _, key in on_it}
 
     def _forget(self, uid: str) -> None:
         pod = self._pods.pop(uid, None)
@@ -317,6 +318,7 @@ class ClusterStore:
         self._gone[uid] = time.monotonic()
 
     def _settle(self) -> None:
+        self._read.clear()  # rare, and any node may be gone now
         self._latch.settle({reading.uid for reading in self._nodes.values()}, self._clock())
 
 
