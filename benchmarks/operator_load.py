@@ -8,7 +8,7 @@ cluster needs.
 from __future__ import annotations
 
 import os
-import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,6 +26,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import until
 
 from benchmarks.report import Row, print_table
+from parcae_agent.launch import die_with_parent
 from parcae_api.board import JobBoard
 from parcae_api.etcd import EtcdClient
 from parcae_api.etcd_lease import Lease
@@ -232,28 +234,37 @@ def _measure_restart(fleet: Fleet, environ: dict[str, str], folder: Path) -> Row
 
 @contextmanager
 def _operator(environ: dict[str, str], folder: Path) -> Iterator[psutil.Process]:
-    with (folder / "operator.log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "parcae_operator"], env=environ, stdout=log, stderr=log
-        )
-    try:
-        yield psutil.Process(process.pid)
-    finally:
-        process.kill()
-        process.wait()
+    with _program([sys.executable, "-m", "parcae_operator"], folder / "operator.log", environ) as p:
+        yield psutil.Process(p.pid)
 
 
 @contextmanager
 def _planner(folder: Path) -> Iterator[str]:
-    port = 18_631
-    with (folder / "planner.log").open("ab") as log:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "parcae_cli.main", "planner", "serve", "--port", str(port)]
+    with _program(command, folder / "planner.log", dict(os.environ)):
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def _program(
+    command: list[str], log_file: Path, environ: dict[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A program of ours that ends with this one, however that ends."""
+    with log_file.open("ab") as log:
         process = subprocess.Popen(
-            ["parcae", "planner", "serve", "--port", str(port)], stdout=log, stderr=log
+            command,
+            env=environ,
+            stdout=log,
+            stderr=log,
+            preexec_fn=partial(die_with_parent, os.getpid()),
         )
     try:
-        yield f"http://127.0.0.1:{port}"
+        yield process
     finally:
-        process.send_signal(signal.SIGTERM)
+        process.kill()
         process.wait()
 
 

@@ -42,6 +42,8 @@ _log = logging.getLogger(__name__)
 
 Object = dict[str, Any]
 _RESYNC_S = 1.0
+_OVER_RESYNC_S = 5.0
+"""Of a job that is over: nothing but its time to be deleted, and its pods' ends, is waited for."""
 
 
 class JobRunner:
@@ -138,7 +140,8 @@ class JobRunner:
     async def _rest(self) -> None:
         """Until something happens; a server that does not answer is left alone meanwhile."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._pace.left_s or _RESYNC_S):
+            resync_s = _OVER_RESYNC_S if is_over(self._writer.written) else _RESYNC_S
+            async with asyncio.timeout(self._pace.left_s or resync_s):
                 while True:
                     await self._wake.wait()
                     self._wake.clear()
@@ -146,7 +149,7 @@ class JobRunner:
                         return
 
     async def _turn(self) -> None:
-        if self._writer.written.completion_time or is_over(self._writer.written):
+        if is_over(self._writer.written):
             await self._after_the_end()
             return
         try:
