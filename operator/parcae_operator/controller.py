@@ -72,11 +72,17 @@ def _waiting(seen: Observation, ask: Ask) -> str:
 
 
 def _no_instance(seen: Observation) -> str:
-    pending = sum(pod.phase is PodPhase.PENDING for pod in seen.pods)
-    if not pending:
-        return "no instance is there"
-    pods = "1 pod waits" if pending == 1 else f"{pending} pods wait"
-    return f"no instance is there; {pods} for a node"
+    pending = [pod for pod in seen.pods if pod.phase is PodPhase.PENDING]
+    coming = sum(bool(pod.node) for pod in pending)
+    told = [
+        f"{count} {'pod' if count == 1 else 'pods'} {one if count == 1 else many}"
+        for count, one, many in (
+            (len(pending) - coming, "waits for a node", "wait for a node"),
+            (coming, "starts on its node", "start on their nodes"),
+        )
+        if count
+    ]
+    return "; ".join(["no instance is there", *told])
 
 
 def _next_plan(seen: Observation, ask: Ask) -> Plan | None:

@@ -98,6 +98,10 @@ class Hand:
         return f"{self.name}/0"
 
     @property
+    def node(self) -> str:
+        return "" if self.phase is PodPhase.PENDING else f"node-of-{self.name}"
+
+    @property
     def lives(self) -> bool:
         return self.phase is PodPhase.RUNNING and self.on_board and self.ready
 
@@ -357,7 +361,7 @@ class World:
             now_unix_s=self.now,
             started_unix_s=1000.0,
             job=job,
-            pods=tuple(Pod(h.name, h.phase, f"node-of-{h.name}", h.notice) for h in hands),
+            pods=tuple(Pod(h.name, h.phase, h.node, h.notice) for h in hands),
             agents={h.name: h.membership() for h in hands if h.on_board},
             plan=self.plan,
             profile=make_profile(self.layers) if self.has_profile else None,

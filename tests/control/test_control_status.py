@@ -48,6 +48,17 @@ def test_a_new_job_is_pending_and_says_what_it_waits_for() -> None:
     assert ready.message == "no instance is there; 2 pods wait for a node"
 
 
+def test_pods_that_have_a_node_are_told_apart_from_those_that_wait_for_one() -> None:
+    seen = World(has_profile=False).pending("a", "b", "c").observe()
+    *waiting, coming = seen.pods
+    seen = replace(seen, pods=(*waiting, replace(coming, node="spot-1")))
+    ready = status_of(seen).condition(ConditionType.READY)
+    assert ready is not None
+    assert ready.message == (
+        "no instance is there; 2 pods wait for a node; 1 pod starts on its node"
+    )
+
+
 def test_phases_follow_training() -> None:
     world = World(least=1).training(2, 1, "a", "b")
     assert status_of(world.observe()).phase is Phase.TRAINING

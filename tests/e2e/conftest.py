@@ -31,10 +31,11 @@ def pytest_runtestloop(session: pytest.Session) -> None:
         prepare_images()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def site(cluster_needs: None) -> Iterator[Site]:
     """Four spot nodes and one that stays, for what must not be preempted.
 
+    They end with the scenario, also where it fails, so that nothing of it slows the tests after it.
     PARCAE_E2E_KEEP=1 leaves them up, to look at what happened; PARCAE_E2E_CLUSTER=NAME goes on with
     one that was left, its job included.
     """

@@ -55,6 +55,7 @@ def test_a_job_of_the_same_name_whose_image_is_not_there(site: Site) -> None:
     before = site.wait_training(4)
     other = site.manifest(instances={"min": 1, "max": 1})
     other["metadata"]["namespace"] = "other"
+    del other["spec"]["entrypoint"]["configMap"]  # it is not in that namespace
     container = other["spec"]["template"]["spec"]["containers"][0]
     container |= {"image": "parcae-agent:nowhere", "imagePullPolicy": "Never"}
     site.cluster.kubectl("create", "namespace", "other")
@@ -67,7 +68,7 @@ def test_a_job_of_the_same_name_whose_image_is_not_there(site: Site) -> None:
         return str(degraded[0]["message"]) if degraded else ""
 
     said = until("it is told", complaint, bound_s=60)
-    assert "ImagePull" in said
+    assert "ImagePull: ErrImageNeverPull" in said
     site.cluster.kubectl("delete", "namespace", "other", "--timeout=60s")
     assert site.wait_step(before["step"] + 1)["revision"] == before["revision"]
 

@@ -437,6 +437,19 @@ def test_a_pod_that_cannot_start_says_why(site: Site) -> None:
     assert site.pod(name).trouble.startswith("ImagePull: ImagePullBackOff: not found")
 
 
+def test_a_pod_that_stays_without_containers_says_where_to_look(site: Site) -> None:
+    site.cluster.create_pods(1)
+    (name,) = site.names
+    pod = site.api.pods_by_name[name]
+    status = {"phase": "Pending", "startTime": "2020-01-01T00:00:00Z"}
+    spec = {**pod["spec"], "nodeName": "a"}
+    metadata = {**pod["metadata"], "resourceVersion": "999999999"}
+    site.api.put_pod({**pod, "metadata": metadata, "spec": spec, "status": status})
+    trouble = site.pod(name).trouble
+    assert trouble.startswith("ContainersNotCreated: it was given node a minutes ago")
+    assert f"`kubectl describe pod {name}` says which" in trouble
+
+
 def test_an_edit_of_the_template_is_for_the_next_pods(site: Site) -> None:
     site.cluster.create_pods(1)
     site.cluster.job = make_job(template=template({"image": "gpt:2"}))

@@ -17,13 +17,14 @@ from local_site import Site, agents_of
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     shutil.copy(models.__file__, tmp_path / "models.py")
+    before = set(agents_of(psutil.Process()))
     made = Site(tmp_path)
     yield made
     for process in made.started:
         if process.poll() is None:
             process.kill()
         process.communicate()
-    await_true(lambda: not agents_of(psutil.Process()), "all agents have ended")
+    await_true(lambda: not set(agents_of(psutil.Process())) - before, "all agents have ended")
 
 
 @pytest.fixture

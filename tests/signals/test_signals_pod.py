@@ -23,6 +23,7 @@ from parcae_operator.signals import Blame, Loss, NoticeLatch, earliest, read_nod
 from parcae_operator.signals.pod import (
     AGENT_WORKER_LOST,
     FORCE_AFTER_S,
+    NOT_CREATED_AFTER_S,
 )
 
 INFRA, USER, CONFIG = Blame.INFRASTRUCTURE, Blame.USER_CODE, Blame.CONFIGURATION
@@ -193,9 +194,19 @@ def test_latch_knows_more_than_the_object() -> None:
     ],
 )
 def test_held_up(reason: str, held_up: Loss | None) -> None:
-    pod = read_pod(make_pod(phase="Pending", containerStatuses=waiting(reason)), NODE, T0)
+    raw = make_pod(phase="Pending", containerStatuses=waiting(reason))
+    pod = read_pod(raw, NODE, T0 - 590 + NOT_CREATED_AFTER_S)
     assert (pod.phase, pod.loss, pod.held_up) == (PodPhase.PENDING, None, held_up)
     assert held_up is None or held_up.blame is CONFIG
+
+
+def test_no_containers_for_long_on_a_node_that_says_nothing() -> None:
+    raw = make_pod(phase="Pending", containerStatuses=waiting("ContainerCreating"))
+    late = T0 - 590 + NOT_CREATED_AFTER_S + 1
+    assert read_pod(raw, NODE, late).held_up is Loss.NOT_CREATED
+    assert Loss.NOT_CREATED.blame is INFRA
+    raw["status"]["containerStatuses"] = waiting("ErrImagePull")
+    assert read_pod(raw, NODE, late).held_up is Loss.IMAGE_PULL
 
 
 def test_unschedulable() -> None:

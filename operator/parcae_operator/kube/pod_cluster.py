@@ -291,4 +291,10 @@ def _held_up(seen: SeenPod) -> str:
     held = seen.reading.held_up
     if held is None or held is Loss.UNSCHEDULABLE:
         return ""
+    if held is Loss.NOT_CREATED:
+        return (
+            f"{held.value}: it was given node {seen.reading.node_name} minutes ago and no container"
+            " runs: a large image, or a ConfigMap, Secret or volume that is not there;"
+            f" `kubectl describe pod {seen.name}` says which"
+        )
     return f"{held.value}: {seen.reading.detail}"

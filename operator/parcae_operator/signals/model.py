@@ -140,6 +140,8 @@ class Loss(StrEnum):
     """Evicted because it wrote more than it may."""
     IMAGE_PULL = "ImagePull"
     CONTAINER_CONFIG = "ContainerConfig"
+    NOT_CREATED = "ContainersNotCreated"
+    """It has a node for long, and nothing of it was made there; nobody has said why."""
     OVER_TIME = "DeadlineExceeded"
 
     @property

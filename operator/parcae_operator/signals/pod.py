@@ -12,6 +12,9 @@ from parcae_operator.signals.raw import Raw, child, items, number, text, time_s
 FORCE_AFTER_S = 30.0
 """How long after a pod's kill time an unready node's kubelet may still report it ended."""
 
+NOT_CREATED_AFTER_S = 120.0
+"""How long a pod may be on its node without a word or a container: pulling takes a while."""
+
 AGENT_BAD_INPUT, AGENT_WORKER_LOST = 2, 43
 """How our agent ends; a test holds them equal to its own."""
 _SIGKILL, _SIGTERM = 137, 143
@@ -98,7 +101,7 @@ def read_pod(
         phase=phase,
         succeeded=text(pod, "status", "phase") == "Succeeded",
         loss=lost or leaving,
-        held_up=_held_up(pod) if phase is PodPhase.PENDING else None,
+        held_up=_held_up(pod, now_unix_s) if phase is PodPhase.PENDING else None,
         deadline_unix_s=kill_s,
         exit_code=ended.exit_code if ended else None,
         ended_unix_s=ended.at_unix_s if ended else None,
@@ -183,16 +186,19 @@ def _is_older(pod: Raw, node: NodeReading) -> bool:
     """
     if node.created_unix_s is None or text(pod, "spec", "nodeName") != node.name:
         return False
-    bound_s = next(
-        (
-            time_s(condition, "lastTransitionTime")
-            for condition in items(pod, "status", "conditions")
-            if text(condition, "type") == "PodScheduled" and text(condition, "status") == "True"
-        ),
-        None,
-    )
-    times = [at_s for at_s in (bound_s, time_s(pod, "status", "startTime")) if at_s is not None]
-    return bool(times) and min(times) < node.created_unix_s
+    bound_s = _bound_unix_s(pod)
+    return bound_s is not None and bound_s < node.created_unix_s
+
+
+def _bound_unix_s(pod: Raw) -> float | None:
+    """When it was given its node."""
+    scheduled = [
+        time_s(condition, "lastTransitionTime")
+        for condition in items(pod, "status", "conditions")
+        if text(condition, "type") == "PodScheduled" and text(condition, "status") == "True"
+    ]
+    times = (*scheduled, time_s(pod, "status", "startTime"))
+    return min((at_s for at_s in times if at_s is not None), default=None)
 
 
 def _may_force_delete(
@@ -214,7 +220,7 @@ def _phase(pod: Raw) -> PodPhase:
     return PodPhase.RUNNING if running else PodPhase.PENDING
 
 
-def _held_up(pod: Raw) -> Loss | None:
+def _held_up(pod: Raw, now_unix_s: float) -> Loss | None:
     for container in _containers(pod):
         found = _HELD_UP.get(text(container, "state", "waiting", "reason"))
         if found is not None:
@@ -222,6 +228,9 @@ def _held_up(pod: Raw) -> Loss | None:
     for condition in items(pod, "status", "conditions"):
         if text(condition, "type") == "PodScheduled" and text(condition, "status") == "False":
             return Loss.UNSCHEDULABLE
+    bound_s = _bound_unix_s(pod)
+    if bound_s is not None and now_unix_s - bound_s > NOT_CREATED_AFTER_S:
+        return Loss.NOT_CREATED
     return None
 
 
