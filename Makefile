@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test lint types units processes bench bench-operator e2e crds cluster-up cluster-down cluster-status deploy install clean
+.PHONY: demo test lint types units processes bench bench-operator e2e crds dashboards cluster-up cluster-down cluster-status deploy install clean
 
 demo: install
 	$(BIN)/parcae local examples/gpt/job.yaml --trace traces/p3-dense-8.trace \
@@ -36,6 +36,10 @@ e2e: install
 crds: install
 	$(BIN)/python -m parcae_api.crd
 	cp crds/parcae.dev_parcaejobs.yaml charts/parcae/crd/
+
+# The Grafana dashboards of the chart, from charts/dashboards.
+dashboards: install
+	$(BIN)/python -W ignore -m charts.dashboards
 
 # A real Kubernetes of four nodes to work with by hand (docs/test-cluster.md).
 cluster-up cluster-down cluster-status: cluster-%: install

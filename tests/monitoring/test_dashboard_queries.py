@@ -1,0 +1,63 @@
+"""No query asks for what nobody measures: a wrong name would only be an empty panel."""
+
+from __future__ import annotations
+
+import promql_parser
+import pytest
+from asked import DASHBOARDS, Asked, dashboard, filled, grouped, named, of_dashboard, selectors
+from charts.dashboards.metrics import METRICS, SERIES, TARGET_LABELS
+
+ALL = [asked for name in DASHBOARDS for asked in of_dashboard(name)]
+
+
+def ids(asked: Asked) -> str:
+    return asked.where
+
+
+@pytest.mark.parametrize("asked", ALL, ids=ids)
+def test_query_asks_for_what_is_there(asked: Asked) -> None:
+    chosen = selectors(asked.expr)
+    assert chosen
+    for series, labels in chosen.items():
+        assert series in SERIES
+        assert labels <= SERIES[series]
+    known = set().union(*(SERIES[series] for series in chosen)) | TARGET_LABELS
+    assert grouped(asked.expr) <= known
+    assert named(asked.legend) <= known
+
+
+@pytest.mark.parametrize("asked", ALL, ids=ids)
+def test_legend_names_labels_that_the_answer_still_has(asked: Asked) -> None:
+    assert named(asked.legend) <= grouped(asked.expr)
+
+
+@pytest.mark.parametrize("price", ["", "0", "1.25", "12", "0.5"])
+def test_any_price_is_promql(price: str) -> None:
+    [cost] = [asked for asked in ALL if "${price}" in asked.expr]
+    promql_parser.parse(filled(cost.expr, price))
+
+
+def test_every_metric_is_drawn() -> None:
+    drawn = {series for asked in ALL for series in selectors(asked.expr)}
+    undrawn = {metric.name for metric in METRICS if not drawn & metric.series.keys()}
+    assert undrawn == set()
+
+
+def test_counters_are_never_read_as_rates_of_gauges() -> None:
+    kinds = {series: metric.kind for metric in METRICS for series in metric.series}
+    for asked in ALL:
+        for call in ("rate(", "increase("):
+            for piece in asked.expr.split(call)[1:]:
+                series = piece.partition("{")[0].partition("[")[0]
+                assert kinds[series] != "gauge", asked.where
+
+
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_variables_ask_for_what_is_there(name: str) -> None:
+    for variable in dashboard(name)["templating"]["list"]:
+        if variable["type"] == "query":
+            inner = variable["query"]["query"]
+            assert inner.startswith("label_values(")
+            series, _, label = inner.removeprefix("label_values(").removesuffix(")").rpartition(",")
+            for known, labels in selectors(series).items():
+                assert labels | {label.strip()} <= SERIES[known]
