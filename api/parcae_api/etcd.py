@@ -24,6 +24,7 @@ from parcae_api.etcd_lease import Lease
 from parcae_api.etcd_session import Session
 from parcae_api.etcd_swap import Swap
 from parcae_api.etcd_types import Change, Login, Reset, Snapshot, Tls, Versioned
+from parcae_api.etcd_users import EtcdUsers
 from parcae_api.etcd_watch import Watch
 from parcae_api.etcd_wire import channel_credentials
 
@@ -65,6 +66,11 @@ class EtcdClient:
         self._lock = threading.Lock()
         self._background: list[Watch | Lease] = []
         self._closed = False
+
+    @property
+    def users(self) -> EtcdUsers:
+        """Who may do what; for a client that is root, or a server that asks nobody yet."""
+        return EtcdUsers(self._session, self._patience_s)
 
     def get(self, key: str) -> Versioned | None:
         """The key's value, None when there is none."""

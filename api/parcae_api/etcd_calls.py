@@ -1,7 +1,7 @@
 """The calls of the etcd v3 protocol that we make, typed: what is sent, and how the answer reads.
 
-The only module that imports ``etcd3``, for its generated messages and stubs, which are untyped:
-whatever is ``Any`` stays in here and in ``etcd_wire``. Its client on top of them is not used: that
+Only here and in ``etcd_auth_calls`` ``etcd3`` is imported, for its generated messages and stubs,
+which are untyped: whatever is ``Any`` stays in these two and in ``etcd_wire``. Its client on top of them is not used: that
 one blocks a failed endpoint for minutes, and its watch dies without a word (measured).
 """
 

@@ -24,7 +24,11 @@ class FaultKind(Enum):
     NOT_FOUND = auto()
     """The lease is gone."""
     EXISTS = auto()
-    """The lease is there already."""
+    """The lease, user or role is there already."""
+    NO_USER = auto()
+    """There is no such user or role."""
+    WRONG_PASSWORD = auto()
+    """The user is another one, or has another password."""
     COMPACTED = auto()
     """The history asked for was dropped."""
     REFUSED = auto()

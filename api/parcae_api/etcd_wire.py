@@ -31,6 +31,11 @@ _KINDS_BY_DETAIL = {
     "etcdserver: user name is empty": FaultKind.UNAUTHENTICATED,
     "etcdserver: authentication is not enabled": FaultKind.AUTH_IS_OFF,
     "etcdserver: lease already exists": FaultKind.EXISTS,
+    "etcdserver: user name already exists": FaultKind.EXISTS,
+    "etcdserver: role name already exists": FaultKind.EXISTS,
+    "etcdserver: user name not found": FaultKind.NO_USER,
+    "etcdserver: role name not found": FaultKind.NO_USER,
+    "etcdserver: authentication failed, invalid user ID or password": FaultKind.WRONG_PASSWORD,
 }
 _KINDS_BY_CODE = {
     grpc.StatusCode.UNAVAILABLE: FaultKind.LOST,
