@@ -12,6 +12,7 @@ from parcae_agent.notices.settings import Listen, NoticeSettings
 from parcae_agent.pid_one import release_sigterm
 from parcae_agent.settings import AgentConfig, ExitCode, WorkerConfig
 from parcae_agent.supervisor import News, Supervisor, Terminate, new_incarnation, worker_id
+from parcae_api.board_access import read_access
 from parcae_api.etcd import EtcdClient
 
 
@@ -24,6 +25,9 @@ def run_agent(
 
     The worker is started first: forking is only safe while this process has no other thread,
     and the client of the board has several. Without ``notices`` no cloud is asked.
+
+    Raises:
+        InputError: what the board asks for is not where it should be.
     """
     notices = notices or NoticeSettings(listen=Listen.OFF)
     if notices.grace_s is not None:
@@ -47,7 +51,8 @@ def run_agent(
     listener = SpotListener(notices, news.put)
     try:
         listener.start()
-        with EtcdClient(config.endpoints) as client:
+        access = read_access(config.access)
+        with EtcdClient(config.endpoints, tls=access.tls, login=access.login) as client:
             return Supervisor(config, incarnation, worker, client, settings.error_file, news).run()
     finally:
         listener.close()

@@ -56,6 +56,8 @@ class AgentConfig(Contract):
 
     endpoints: Annotated[tuple[str, ...], Field(min_length=1)]
     """Of the board."""
+    access: Path | None = None
+    """A folder with what the board asks for (see ``board_access``); None: it asks for nothing."""
     namespace: str
     job: str
     spec: JobSpec

@@ -17,6 +17,11 @@ def enable() -> Call[None]:
     return _call("AuthEnable", etcdrpc.AuthEnableRequest())
 
 
+def disable() -> Call[None]:
+    """Ask nobody any more. For tests and tools."""
+    return _call("AuthDisable", etcdrpc.AuthDisableRequest())
+
+
 def add_user(name: str, password: str) -> Call[None]:
     """Make a user without any right."""
     return _call("UserAdd", etcdrpc.AuthUserAddRequest(name=name, password=password))

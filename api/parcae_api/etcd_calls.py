@@ -1,8 +1,9 @@
 """The calls of the etcd v3 protocol that we make, typed: what is sent, and how the answer reads.
 
 Only here and in ``etcd_auth_calls`` ``etcd3`` is imported, for its generated messages and stubs,
-which are untyped: whatever is ``Any`` stays in these two and in ``etcd_wire``. Its client on top of them is not used: that
-one blocks a failed endpoint for minutes, and its watch dies without a word (measured).
+which are untyped: whatever is ``Any`` stays in these two and in ``etcd_wire``. Its client on top of
+them is not used: that one blocks a failed endpoint for minutes, and its watch dies without a word
+(measured).
 """
 
 from __future__ import annotations

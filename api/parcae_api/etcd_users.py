@@ -39,6 +39,15 @@ class EtcdUsers:
         self._do(etcd_auth_calls.give_role(root.user, "root"))
         self._do(etcd_auth_calls.enable())
 
+    def are_asked(self, known: Login) -> bool:
+        """Whether the cluster asks everybody who they are.
+
+        Args:
+            known: A user that it knows if it asks.
+        """
+        call = etcd_calls.authenticate(known.user, known.password)
+        return self._do(call, FaultKind.AUTH_IS_OFF) is None
+
     def admit(self, user: Login, prefix: str) -> None:
         """See that a user exists, with that password, who may read and write that prefix only."""
         self._do(etcd_auth_calls.add_role(user.user), FaultKind.EXISTS)

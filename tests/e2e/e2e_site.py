@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import sys
@@ -124,8 +125,21 @@ class Site:
 
     def board_keys(self) -> list[str]:
         """What etcd holds of the job."""
+        return self._etcdctl("get", "--prefix", "--keys-only", f"/parcae/{NAMESPACE}/{NAME}/")
+
+    def board_users(self) -> list[str]:
+        """Whom etcd knows."""
+        return self._etcdctl("user", "list")
+
+    def _etcdctl(self, *words: str) -> list[str]:
+        """What it says to the operator's own user, a line each."""
         [pod] = self.system_pods("etcd")
-        argv = ["etcdctl", "get", "--prefix", "--keys-only", f"/parcae/{NAMESPACE}/{NAME}/"]
+        secret = self.cluster.api.get(f"/api/v1/namespaces/{SYSTEM}/secrets/parcae-board")
+        user, password = (
+            base64.b64decode(secret["data"][name]).decode() for name in ("user", "password")
+        )
+        argv = ["etcdctl", "--endpoints=https://127.0.0.1:2379", "--cacert=/tls/ca.crt"]
+        argv += [f"--user={user}:{password}", *words]
         found = self.cluster.exec(pod["metadata"]["name"], *argv, namespace=SYSTEM)
         return [line for line in found.splitlines() if line]
 

@@ -41,6 +41,7 @@ class FakeApi:
         self.pods_by_name: dict[str, Object] = {}
         self.jobs_by_name: dict[str, Object] = {}
         self.nodes_by_name: dict[str, Object] = {}
+        self.secrets_by_name: dict[str, Object] = {}
         self.events: list[Object] = []
         self.calls: list[str] = []
         self.graces: dict[str, int | None] = {}
@@ -128,6 +129,10 @@ class FakeApi:
         self.statuses.append(written)
         self.put_job({**job, "status": written})
         return {}
+
+    async def put_secret(self, secret: Object) -> None:
+        self._meet("put_secret")
+        self.secrets_by_name[secret["metadata"]["name"]] = copy.deepcopy(secret)
 
     async def create_event(self, namespace: str, event: Object) -> None:
         self._meet("create_event")

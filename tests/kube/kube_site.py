@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -13,6 +14,7 @@ from kube_fakes import FakeApi, until
 from kube_objects import Object, job_body, make_node
 
 from parcae_api.board import JobBoard
+from parcae_api.board_access import BoardAccess
 from parcae_api.etcd import EtcdClient
 from parcae_api.etcd_lease import Lease
 from parcae_api.job_status import JobStatus
@@ -22,6 +24,7 @@ from parcae_api.planning import Planner
 from parcae_api.profile import LayerProfile, Profile
 from parcae_api.progress import Progress
 from parcae_operator.claim import Claim
+from parcae_operator.kube.board_users import BoardUsers
 from parcae_operator.kube.jobs import Jobs
 from parcae_operator.kube.objects import read_status
 from parcae_operator.kube.services import Services
@@ -38,9 +41,15 @@ class Operator:
     def __init__(self, site: KubeSite, name: str) -> None:
         self.site = site
         self.settings = OperatorSettings(
-            board=site.endpoint, identity=name, resync_seconds=0.2, node_resync_seconds=0.2
+            board=site.endpoint,
+            identity=name,
+            resync_seconds=0.2,
+            node_resync_seconds=0.2,
+            board_access=Path("/access") if site.access.login else None,
         )
-        self.client = EtcdClient([site.endpoint], timeout_s=0.5, patience_s=1.0)
+        self.client = EtcdClient(
+            [site.endpoint], login=site.access.login, timeout_s=0.5, patience_s=1.0
+        )
         self.claim = Claim(self.client, name)
         self.store = ClusterStore(on_change=lambda key: self.jobs.wake(key))
         self.jobs = Jobs(
@@ -49,6 +58,7 @@ class Operator:
                 api=site.api,  # type: ignore[arg-type]
                 store=self.store,
                 board=self.client,
+                users=BoardUsers(self.client, site.access) if site.access.login else None,
                 claim=self.claim,
                 planner=site.planner,
                 loop=asyncio.get_running_loop(),
@@ -74,14 +84,17 @@ class Operator:
 class KubeSite:
     """One job, ``gpt`` or the like, by its name."""
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, access: BoardAccess | None = None) -> None:
         self.endpoint = endpoint
+        self.access = access or BoardAccess()
         self.api = FakeApi()
         self.api.on_pod, self.api.on_job = self._pod_event, self._job_event
         self.name = f"job{next(_names)}"
         self.operators: list[Operator] = []
         self.planner: Planner | None = None
-        self.client = EtcdClient([endpoint], timeout_s=1.0, patience_s=20.0)
+        self.client = EtcdClient(
+            [endpoint], login=self.access.login, timeout_s=1.0, patience_s=20.0
+        )
         self.board = JobBoard(self.client, "team", self.name)
         self._leases: dict[str, Lease] = {}
 
@@ -245,11 +258,16 @@ def _profile() -> Profile:
     )
 
 
-def on_site(endpoint: str, work: Callable[[KubeSite], Awaitable[None]]) -> KubeSite:
+def on_site(
+    endpoint: str,
+    work: Callable[[KubeSite], Awaitable[None]],
+    *,
+    access: BoardAccess | None = None,
+) -> KubeSite:
     """Run a test's work there."""
 
     async def run() -> KubeSite:
-        async with KubeSite(endpoint) as site:
+        async with KubeSite(endpoint, access) as site:
             await asyncio.wait_for(work(site), 90)
             return site
 

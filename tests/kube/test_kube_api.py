@@ -183,6 +183,23 @@ def test_every_call_asks_for_what_it_is_named_after() -> None:
     assert server.asked[5][3]["metadata"]["name"] == "p"
 
 
+def test_a_secret_is_made_or_given_the_same_data_and_never_read() -> None:
+    secret = {"metadata": {"namespace": "team", "name": "s"}, "data": {"a": "MQ=="}}
+
+    async def work(server: Server, api: ClusterApi) -> None:
+        server.will(says(200, {}))
+        await api.put_secret(secret)
+        server.will(refuses(409), says(200, {}))
+        await api.put_secret(secret)
+
+    path = "/api/v1/namespaces/team/secrets"
+    assert [asked[:4] for asked in with_server(work).asked] == [
+        ("POST", path, {}, secret),
+        ("POST", path, {}, secret),
+        ("PATCH", f"{path}/s", {}, {"data": secret["data"]}),
+    ]
+
+
 def test_a_cluster_without_our_kind() -> None:
     async def work(server: Server, api: ClusterApi) -> None:
         server.will(refuses(404))

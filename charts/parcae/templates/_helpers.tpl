@@ -35,6 +35,21 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- with $registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .image.repository }}:{{ $tag }}
 {{- end }}
 
+{{/* Names of what protects the board; empty where nothing does. */}}
+{{- define "parcae.etcdTls" -}}
+{{- if and .Values.etcd.enabled .Values.etcd.security.enabled -}}
+{{- default (printf "%s-etcd-tls" (include "parcae.fullname" .)) .Values.etcd.security.tlsSecret -}}
+{{- end -}}
+{{- end }}
+
+{{- define "parcae.boardAccess" -}}
+{{- if not .Values.etcd.enabled -}}
+{{ .Values.board.accessSecret }}
+{{- else if .Values.etcd.security.enabled -}}
+{{- default (printf "%s-board" (include "parcae.fullname" .)) .Values.etcd.security.rootSecret -}}
+{{- end -}}
+{{- end }}
+
 {{/* Where the board is. */}}
 {{- define "parcae.board" -}}
 {{- if .Values.etcd.enabled -}}

@@ -124,6 +124,20 @@ class ClusterApi:
         """Tell people something about an object."""
         await self._call("POST", f"/apis/events.k8s.io/v1{_in(namespace)}/events", body=event)
 
+    async def put_secret(self, secret: Object) -> None:
+        """Create a Secret, or give the one of that name the same data. None is ever read."""
+        metadata = secret["metadata"]
+        path = f"/api/v1{_in(metadata['namespace'])}/secrets"
+        try:
+            await self._call("POST", path, body=secret)
+        except Conflict:
+            await self._call(
+                "PATCH",
+                f"{path}/{quote(metadata['name'])}",
+                body={"data": secret["data"]},
+                content_type="application/merge-patch+json",
+            )
+
     async def has_jobs_kind(self) -> bool:
         """Whether the custom resource definition is installed."""
         try:

@@ -14,6 +14,7 @@ from parcae_api.errors import BoardError, ParcaeError
 from parcae_api.events import AnyEvent
 from parcae_api.job import ParcaeJob
 from parcae_operator.fallback import FallbackPlanner
+from parcae_operator.kube.errors import ClusterError
 from parcae_operator.kube.labels import JobKey
 from parcae_operator.kube.pace import Pace
 from parcae_operator.kube.pod_cluster import PodCluster
@@ -144,6 +145,8 @@ class JobThread:
                 break
             except BoardError as error:
                 self._failed("BoardUnavailable", error)
+            except ClusterError as error:
+                self._failed("ApiServerUnavailable", error)
             except ParcaeError as error:
                 self._failed("OperatorError", error)
             except Exception as error:
@@ -167,7 +170,15 @@ class JobThread:
         self._failure = trouble
 
     def _prepare_board(self) -> None:
-        """Write the job down; what an earlier job of that name has left goes first."""
+        """Write the job down; what an earlier job of that name has left goes first.
+
+        Raises:
+            BoardError: the board did not answer.
+            ClusterError: the API server did not take the Secret.
+        """
+        if self._services.users is not None:
+            secret = self._services.users.admit(self._job)
+            self.cluster.call(self._services.api.put_secret(secret))
         before = self.board.job()
         if before is not None and before.metadata.uid != self._job.metadata.uid:
             self.board.clear()

@@ -26,6 +26,8 @@ _REMEMBERED_S = 600.0
 """How long a deleted job is known to be so: an answer that was slow may still bring it."""
 
 Object = dict[str, Any]
+Boards = dict[JobKey, str]
+Users = dict[str, tuple[JobKey, str]]
 
 
 class Jobs:
@@ -127,9 +129,10 @@ class Jobs:
         asked_s = time.monotonic()
         services.store.saw_all_pods(await services.api.pods(JOB, namespace), asked_s)
         first = not self._is_ready
-        boards = await self._boards() if first else {}
+        boards, users = await self._left_on_board() if first else ({}, {})
         jobs_asked_s = time.monotonic()
         bodies = {job_of(body): body for body in await services.api.jobs(namespace)}
+        await self._protect_board()
         self._is_ready = True
         if first:
             # What a watch has said since is newer than the list.
@@ -144,21 +147,40 @@ class Jobs:
         self._gone = {u: s for u, s in self._gone.items() if s > jobs_asked_s - _REMEMBERED_S}
         for runner in self._runners.values():
             runner.listed(asked_s)
-        await self._clear_orphans(boards, bodies)
+        if first:
+            await self._clear_orphans(boards, users, bodies)
 
-    async def _boards(self) -> dict[JobKey, str]:
-        services = self._services
+    async def _protect_board(self) -> None:
+        users = self._services.users
+        if users is None:
+            return
+        known = [runner.job for runner in self._runners.values() if runner.job is not None]
         try:
-            return await asyncio.to_thread(find_boards, services.board, services.settings.namespace)
+            await asyncio.to_thread(users.protect, known)
+        except BoardError as error:
+            _log.warning("the board is not protected yet: %s", error)
+
+    async def _left_on_board(self) -> tuple[Boards, Users]:
+        """What is there before the jobs are listed: a younger job may add its own at any time."""
+        services, namespace = self._services, self._services.settings.namespace
+        try:
+            boards = await asyncio.to_thread(find_boards, services.board, namespace)
+            if services.users is None:
+                return boards, {}
+            return boards, await asyncio.to_thread(services.users.found, namespace)
         except BoardError as error:
             _log.info("boards without a job are not looked for: %s", error)
-            return {}
+            return {}, {}
 
-    async def _clear_orphans(self, boards: dict[JobKey, str], bodies: dict[JobKey, Object]) -> None:
+    async def _clear_orphans(
+        self, boards: Boards, users: Users, bodies: dict[JobKey, Object]
+    ) -> None:
         """Boards of jobs whose deletion was asked for while no operator was there."""
         uids = {key: identity(body)[0] for key, body in bodies.items() if not _is_going(body)}
         try:
             await asyncio.to_thread(clear_orphans, self._services.board, boards, uids)
+            if self._services.users is not None:
+                await asyncio.to_thread(self._services.users.dismiss_orphans, users, uids)
         except BoardError as error:
             _log.info("boards without a job are not cleared: %s", error)
 

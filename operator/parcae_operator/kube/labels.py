@@ -12,6 +12,8 @@ CONTAINER = "agent"
 SHARED_PATH = "/parcae"
 """A volume of every agent pod: records, and where the user's ConfigMap is mounted."""
 LEDGER_PATH = f"{SHARED_PATH}/ledger"
+ACCESS_PATH = "/var/run/parcae/board"
+"""Where agent pods find what the board asks them for."""
 CODE_PATH = f"{SHARED_PATH}/code"
 
 

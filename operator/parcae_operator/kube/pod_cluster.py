@@ -131,7 +131,7 @@ class PodCluster:
             return
         for _ in range(min(count, _MOST_AT_ONCE)):
             try:
-                raw = self._call(self._api.create_pod(self._new_pod()))
+                raw = self.call(self._api.create_pod(self._new_pod()))
             except ClusterRefused as error:
                 self._failed(Trouble("PodsRefused", str(error)), None)
                 return
@@ -233,7 +233,7 @@ class PodCluster:
             if not self._deletions.may_go():
                 return False
             try:
-                self._call(
+                self.call(
                     self._api.delete_pod(self._key.namespace, pod.name, pod.uid, grace_s=grace_s)
                 )
             except ClusterError as error:
@@ -250,7 +250,12 @@ class PodCluster:
         self._trouble = trouble
         self._pace.failed(retry_after_s)
 
-    def _call(self, work: Coroutine[Any, Any, T]) -> T:
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Make a call to the API server on its event loop, from another thread.
+
+        Raises:
+            ClusterError: as the call does, or because its answer was not awaited.
+        """
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(_CALL_S)

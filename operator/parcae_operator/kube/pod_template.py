@@ -14,7 +14,16 @@ from typing import Any
 
 from parcae_api.errors import InputError
 from parcae_api.job import API_VERSION, KIND, ParcaeJob
-from parcae_operator.kube.labels import CODE_PATH, CONTAINER, JOB, JOB_UID, LEDGER_PATH, SHARED_PATH
+from parcae_operator.kube.board_users import secret_name
+from parcae_operator.kube.labels import (
+    ACCESS_PATH,
+    CODE_PATH,
+    CONTAINER,
+    JOB,
+    JOB_UID,
+    LEDGER_PATH,
+    SHARED_PATH,
+)
 from parcae_operator.kube.settings import OperatorSettings
 
 Object = dict[str, Any]
@@ -22,7 +31,7 @@ Object = dict[str, Any]
 GPU = "nvidia.com/gpu"
 _CONTAINER = "spec.template.spec.containers[0]"
 _GRACE_S = 30
-_SHARED, _CODE = "parcae", "parcae-code"
+_SHARED, _CODE, _ACCESS = "parcae", "parcae-code", "parcae-board"
 _EVICTION_S = 30
 """How long a pod stays bound to a node that is silent: its agent is given up after seconds."""
 
@@ -60,6 +69,8 @@ def make_pod(
     container = _first_container(spec)
     _add_environment(container, agent_config)
     _add_volumes(job, spec, container)
+    if settings is not None and settings.board_access is not None:
+        _add_access(job, spec, container)
     _add_security(spec, container)
     _add_placement(job, spec)
     spec["restartPolicy"] = "Never"
@@ -108,6 +119,7 @@ def agent_config(job: ParcaeJob, pod: str, settings: OperatorSettings, grace_s: 
     spec = job.spec.model_copy(update={"template": {}})
     return {
         "endpoints": list(settings.agent_endpoints),
+        "access": ACCESS_PATH if settings.board_access is not None else None,
         "namespace": job.metadata.namespace,
         "job": job.metadata.name,
         "spec": spec.model_dump(mode="json"),
@@ -200,6 +212,14 @@ def _add_volumes(job: ParcaeJob, spec: Object, container: Object) -> None:
             f"spec.checkpoint.path: {path} lies on no volume of the template, so it would be lost "
             "with its pod; mount a volume that all nodes reach there"
         )
+
+
+def _add_access(job: ParcaeJob, spec: Object, container: Object) -> None:
+    """The Secret with which the board lets the agent in; files, so that no environment shows it."""
+    volumes = _list(spec, "volumes", "spec.template.spec.volumes")
+    mounts = _list(container, "volumeMounts", f"{_CONTAINER}.volumeMounts")
+    volumes.append({"name": _ACCESS, "secret": {"secretName": secret_name(job)}})
+    mounts.append({"name": _ACCESS, "mountPath": ACCESS_PATH, "readOnly": True})
 
 
 def _add_security(spec: Object, container: Object) -> None:

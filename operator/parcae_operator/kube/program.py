@@ -6,9 +6,11 @@ import asyncio
 import logging
 import time
 
+from parcae_api.board_access import read_access
 from parcae_api.etcd import EtcdClient
 from parcae_operator.claim import Claim
 from parcae_operator.kube.api import ClusterApi
+from parcae_operator.kube.board_users import BoardUsers
 from parcae_operator.kube.errors import ClusterRefused, ClusterUnavailable
 from parcae_operator.kube.jobs import Jobs
 from parcae_operator.kube.labels import JobKey
@@ -42,17 +44,22 @@ class Program:
         """Connect, and begin to follow jobs.
 
         Raises:
+            InputError: the board's credentials are not where they should be.
             ClusterRefused: the custom resource definition is not installed, or may not be read.
         """
         settings = self.settings
+        access = read_access(settings.board_access)
         api = await ClusterApi.connect()
         await _await_kind(api)
-        board = EtcdClient(settings.endpoints, patience_s=_BOARD_PATIENCE_S)
+        board = EtcdClient(
+            settings.endpoints, tls=access.tls, login=access.login, patience_s=_BOARD_PATIENCE_S
+        )
         self.services = Services(
             settings=settings,
             api=api,
             store=ClusterStore(on_change=self._woken),
             board=board,
+            users=BoardUsers(board, access) if settings.board_access is not None else None,
             claim=Claim(board, settings.identity),
             planner=PlannerClient(settings.planner) if settings.planner else None,
             loop=asyncio.get_running_loop(),

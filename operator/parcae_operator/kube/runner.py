@@ -105,6 +105,11 @@ class JobRunner:
         self._wake.set()
 
     @property
+    def job(self) -> ParcaeJob | None:
+        """Its last spec that works; None before the first one was seen."""
+        return self._job
+
+    @property
     def is_over(self) -> bool:
         """Whether it has nothing more to do."""
         return self._task.done()

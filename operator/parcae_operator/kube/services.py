@@ -9,6 +9,7 @@ from parcae_api.etcd import EtcdClient
 from parcae_api.planning import Planner
 from parcae_operator.claim import Claim
 from parcae_operator.kube.api import ClusterApi
+from parcae_operator.kube.board_users import BoardUsers
 from parcae_operator.kube.settings import OperatorSettings
 from parcae_operator.kube.store import ClusterStore
 
@@ -21,6 +22,8 @@ class Services:
     api: ClusterApi
     store: ClusterStore
     board: EtcdClient
+    users: BoardUsers | None
+    """None where the board is open."""
     claim: Claim
     planner: Planner | None
     """The planner service; None where there is none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, ValidationError, field_validator
@@ -25,6 +26,9 @@ class OperatorSettings(Contract):
     """Endpoints of etcd, separated by commas, as the operator reaches them."""
     agent_board: str = ""
     """The same as agents reach them; empty: as the operator does."""
+    board_access: Path | None = None
+    """A folder with the board's ca.crt, and root's user and password (see ``board_access``);
+    without it the board is open to whoever reaches it."""
     planner: str = ""
     """URL of the planner service; empty: plans are reactive."""
     namespace: str = ""

@@ -70,6 +70,8 @@ async def forget_job(key: JobKey, uid: str, cluster: PodCluster | None, services
     while True:
         try:
             await asyncio.to_thread(_clear, board, uid)
+            if services.users is not None:
+                await asyncio.to_thread(services.users.dismiss, key, uid)
             return
         except BoardError as error:
             _log.info("%s: its board is not cleared yet: %s", key, error)
