@@ -30,6 +30,7 @@ def main() -> None:
     if not _can_unshare():
         missing.append("notices: no right to make PID namespaces; SIGTERM as a first process")
     missing += [f"cluster: {sentence}" for sentence in needs.missing()]
+    missing += [f"monitoring: {sentence}" for sentence in needs.missing_for_packages()]
     for line in missing:
         print(f"LEFT OUT  {line}")
 

@@ -58,6 +58,8 @@ def test_defaults(render: Render) -> None:
     assert kinds == [
         "ClusterRole",
         "ClusterRoleBinding",
+        "ConfigMap",
+        "ConfigMap",
         "CustomResourceDefinition",
         "Deployment",
         "Deployment",

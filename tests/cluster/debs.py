@@ -1,4 +1,4 @@
-"""Debian's own containerd, runc, CNI plugins, buildah and nftables: unpacked, not installed.
+"""Debian's own containerd, runc, buildah, Prometheus and what they need: unpacked, not installed.
 
 Nothing of the machine changes: no service starts, no package is upgraded. The package lists are our
 own, too, so the machine's need not be fresh, and its other sources need not answer.
@@ -6,6 +6,7 @@ own, too, so the machine's need not be fresh, and its other sources need not ans
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 from collections.abc import Sequence
@@ -24,6 +25,8 @@ PACKAGES = (
     "mmdebstrap",
     "nftables",
 )
+PROMETHEUS = ("prometheus",)
+"""Prometheus and promtool, which only tests of monitoring need."""
 # Apt would upgrade login and passwd for buildah's uidmap, which root does not need.
 UNWANTED = frozenset({"login", "passwd", "uidmap", "libsubid4"})
 SOURCES = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))
@@ -45,6 +48,16 @@ class Unpacked:
     def runc(self) -> Path:
         """The program that makes containers."""
         return self.root / "usr/sbin/runc"
+
+    @property
+    def prometheus(self) -> Path:
+        """Prometheus, where it was asked for."""
+        return self.bin / "prometheus"
+
+    @property
+    def promtool(self) -> Path:
+        """The program that checks rules and plays them, where Prometheus was asked for."""
+        return self.bin / "promtool"
 
     @property
     def cni(self) -> Path:
@@ -84,10 +97,13 @@ def suite() -> str:
     return found[1] if found and re.search(r"^ID=debian$", text, re.MULTILINE) else ""
 
 
-def ensure() -> Unpacked:
-    """Downloads and unpacks the packages (about 10 s) unless they are there."""
-    folder = cache() / "debs" / key(SUITE, *PACKAGES)
-    return Unpacked(once(folder, _unpack) / "root")
+def ensure(packages: Sequence[str] = PACKAGES) -> Unpacked:
+    """Downloads and unpacks the packages (about 10 s) unless they are there.
+
+    Each set of packages has a folder of its own.
+    """
+    folder = cache() / "debs" / key(SUITE, *packages)
+    return Unpacked(once(folder, functools.partial(_unpack, packages)) / "root")
 
 
 def _apt(folder: Path) -> list[str]:
@@ -108,12 +124,12 @@ def _apt(folder: Path) -> list[str]:
     return ["apt-get", "-qq", *(f"-o{name}={value}" for name, value in options.items())]
 
 
-def _unpack(target: Path) -> None:
+def _unpack(packages: Sequence[str], target: Path) -> None:
     work = target / "work"
     apt = _apt(work)
     run([*apt, "update"], bound_s=300)
-    plan = run([*apt, "install", "--simulate", "--no-install-recommends", *PACKAGES]).stdout
-    wanted = set(re.findall(r"^Inst (\S+)", plan, re.MULTILINE)) | set(PACKAGES)
+    plan = run([*apt, "install", "--simulate", "--no-install-recommends", *packages]).stdout
+    wanted = set(re.findall(r"^Inst (\S+)", plan, re.MULTILINE)) | set(packages)
     archives = work / "archives"
     archives.mkdir()
     run([*apt, "download", *sorted(wanted - UNWANTED)], cwd=archives, bound_s=600)

@@ -47,6 +47,16 @@ def missing() -> tuple[str, ...]:
     return tuple(found or [sentence for sentence in [_kernel()] if sentence])
 
 
+def missing_for_packages() -> tuple[str, ...]:
+    """Returns one sentence for each thing that unpacking Debian's packages needs and is not here.
+
+    Less than a cluster needs: no Go, no namespaces.
+    """
+    lacking = [name for name in ("apt-get", "dpkg") if not shutil.which(name)]
+    programs = f"needs the programs {', '.join(lacking)}" if lacking else ""
+    return tuple(sentence for sentence in (_debian(), programs) if sentence)
+
+
 def _platform() -> str:
     if sys.platform != "linux":
         return "needs Linux (namespaces, cgroups)"

@@ -48,10 +48,13 @@ def test_helm_test_passes(cluster: Cluster) -> None:
 
 def test_rights_of_the_operator(cluster: Cluster) -> None:
     account = f"{NAMESPACE}:parcae-operator"
-    for words in ("list nodes", "create pods", "delete pods", "list parcaejobs.parcae.dev"):
+    allowed = "list nodes", "create pods", "delete pods", "list parcaejobs.parcae.dev"
+    for words in (*allowed, "create secrets"):
         assert may(cluster, account, *words.split(), "--namespace=default"), words
     for words in (
         "get secrets",
+        "list secrets",
+        "delete secrets",
         "list configmaps",
         "create pods --subresource=exec",
         "patch pods",

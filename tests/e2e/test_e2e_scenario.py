@@ -45,6 +45,7 @@ def test_from_apply_to_the_first_step(site: Site) -> None:
     started_s = time.monotonic()
     site.cluster.apply(site.manifest())
     site.wait("the first step", lambda s: s.get("step", 0) >= 1, bound_s=120)
+    assert len(site.board_users()) == 2, "root's and the job's"
     first_step = min(unix_s(e["eventTime"]) for e in site.events("InstanceJoined"))
     site.note("apply to the first step, as the status shows it", since(started_s), "30 s")
     assert first_step
@@ -280,3 +281,4 @@ def test_nothing_is_left_of_a_deleted_job(site: Site) -> None:
         found = site.cluster.kubectl("get", kind, "-n", NAMESPACE, "-o", "name").split()
         assert all(name.endswith(("gpt-code", "kube-root-ca.crt")) for name in found), found
     until("its board is cleared", lambda: not site.board_keys(), bound_s=30)
+    until("its user is dismissed", lambda: site.board_users() == ["root"], bound_s=30)

@@ -114,3 +114,22 @@ securityContext:
   readOnlyRootFilesystem: true
   capabilities: {drop: [ALL]}
 {{- end }}
+
+{{/* Annotations of a program's pods: those that values name, and where its metrics are for a
+Prometheus that finds pods by annotations. Values win. Give root, annotations and port. */}}
+{{- define "parcae.podAnnotations" -}}
+{{- $found := dict }}
+{{- if and .root.Values.monitoring.enabled .root.Values.monitoring.scrapeAnnotations }}
+{{- $found = dict "prometheus.io/scrape" "true" "prometheus.io/port" (toString .port) "prometheus.io/path" "/metrics" }}
+{{- end }}
+{{- with merge (dict) .annotations $found }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Not empty where the Prometheus operator's kinds can be created. */}}
+{{- define "parcae.monitors" -}}
+{{- if .Values.monitoring.enabled }}
+{{- if or .Values.monitoring.force (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1") }}yes{{ end }}
+{{- end }}
+{{- end }}
