@@ -24,6 +24,7 @@ JOBS: list[Object] = [
     },
     {"apiGroups": ["parcae.dev"], "resources": ["parcaejobs/status"], "verbs": ["patch"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch", "create", "delete"]},
+    {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "patch"]},
     {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
 ]
 
@@ -64,6 +65,10 @@ def test_defaults(render: Render) -> None:
         "Deployment",
         "Deployment",
         "Pod",
+        "PodDisruptionBudget",
+        "Secret",
+        "Secret",
+        "Secret",
         "Service",
         "Service",
         "Service",
@@ -204,7 +209,7 @@ def test_etcd_keeps_its_data_or_not(render: Render) -> None:
     lost = by_kind(render(etcd={"persistence": {"enabled": False}}), "StatefulSet")
     [spec] = [each["spec"] for each in lost.values()]
     assert "volumeClaimTemplates" not in spec
-    assert spec["template"]["spec"]["volumes"] == [{"name": "data", "emptyDir": {}}]
+    assert {"name": "data", "emptyDir": {}} in spec["template"]["spec"]["volumes"]
 
 
 def test_names_fit(render: Render) -> None:
@@ -221,6 +226,9 @@ def test_names_fit(render: Render) -> None:
         ({"avoidSpot": True}, "avoidSpot"),
         ({"etcd": {"persistence": {"size": "much"}}}, "size"),
         ({"etcd": {"enabled": False}}, "endpoints"),
+        ({"etcd": {"replicas": 2}}, "replicas"),
+        ({"etcd": {"security": {"enable": True}}}, "enable"),
+        ({"etcd": {"security": {"certManager": {"enabled": True}}}}, "issuerRef"),
         ({"board": {"endpoints": ["http://etcd:2379/"]}}, "endpoints"),
         ({"image": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
         ({"watchNamespace": "No_Name"}, "watchNamespace"),
