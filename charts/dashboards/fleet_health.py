@@ -68,9 +68,9 @@ def _over_time() -> statetimeline.Panel:
 
 def _planning() -> timeseries.Panel:
     tells = (
-        "Time to a plan, by the operator's clock. Well under a second, since it adds to every "
-        "pause that is not foreseen. Slow: the planner has too little CPU, or very many "
-        "instances; look at the planner's limits."
+        "Time that one question to the planner takes, by the operator's clock. Well under a "
+        "second, since it adds to every pause that is not foreseen. Slow: the planner has too "
+        "little CPU for so many instances; look at its limits."
     )
     window = "$__rate_interval"
     queries = [
