@@ -14,6 +14,8 @@ from pydantic import Field
 from parcae_api.model import Manifest
 
 MOST_DECISIONS = 10
+MOST_KINDS = 8
+"""Of migrations: there are three."""
 
 Text = Annotated[str, Field(max_length=1024)]
 Name = Annotated[str, Field(max_length=64)]
@@ -113,6 +115,19 @@ class LastMigration(Manifest):
     """Steps trained a second time because their state was lost."""
 
 
+class MigrationTotals(Manifest):
+    """All changes of plan of one kind that formed, since the job was created."""
+
+    kind: Name
+    """As in ``lastMigration``."""
+    migrations: Count = 0
+    """How many."""
+    pause_seconds: Annotated[float, Field(ge=0)] = 0.0
+    """Their pauses, added up."""
+    bytes_moved: Count = 0
+    """Model state that they moved, added up."""
+
+
 class JobStatus(Manifest):
     """How it goes, written by the operator."""
 
@@ -146,6 +161,15 @@ class JobStatus(Manifest):
     """Those of them that a notice announced."""
     migrations: Count = 0
     """Changes of plan that formed."""
+    migration_totals: Annotated[tuple[MigrationTotals, ...], Field(max_length=MOST_KINDS)] = ()
+    """The same by kind, with what they cost; a kind that never was is left out."""
+    steps_committed: Count = 0
+    """The furthest step that was ever committed. Unlike ``step`` it does not fall when the job goes
+    back to a checkpoint."""
+    samples_committed: Count = 0
+    """The samples up to that step."""
+    steps_replayed: Count = 0
+    """Steps, or parts of one, trained a second time because their state was lost."""
     failures: Count = 0
     """Crashes of the user's code that counted against ``backoffLimit``."""
     last_migration: LastMigration | None = None

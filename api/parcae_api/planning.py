@@ -88,6 +88,8 @@ class ForecastSummary(Contract):
     """The 10 % quantile."""
     high: tuple[float, ...]
     """The 90 % quantile."""
+    median: tuple[float, ...] = ()
+    """The 50 % quantile; empty from an older planner."""
     removed: float
     """Expected removals over the whole horizon."""
     added: float
@@ -100,6 +102,9 @@ class PlanAnswer(Contract):
     """None when no layout is feasible."""
     samples_per_second: float = 0.0
     """Predicted, were nothing to change."""
+    ideal_samples_per_second: float | None = None
+    """Of the fastest layout for these workers, were they to stay and changes to cost nothing; None
+    while speeds are not known, or from an older planner."""
     liveput_samples_per_second: float | None = None
     """Expected over the horizon under the forecast; None without a forecast."""
     pause_seconds: float | None = None

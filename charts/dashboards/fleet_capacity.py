@@ -31,8 +31,9 @@ def _kinds() -> Panel:
 
 def _states() -> Panel:
     tells = (
-        "Nodes by what is known of their end. hinted: may go, nobody moves yet; leaving: a notice "
-        "with a deadline. Hints that never become notices cost nothing but careful plans."
+        "Nodes by what is known of their end. suspect: not ready or silent, most often it passes; "
+        "hinted: may go, nobody moves yet; leaving: a notice with a deadline. Hints that never "
+        "become notices cost nothing but careful plans."
     )
     return stacked("Nodes by state", tells, 8, over_time(f"sum by (state) ({_NODES})", "{{state}}"))
 

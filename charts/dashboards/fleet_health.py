@@ -18,6 +18,7 @@ def panels() -> list[stat.Panel | statetimeline.Panel | timeseries.Panel]:
         _up("API server", "api_server_up", "It answers. Down: pods can't be asked for."),
         _jobs(),
         _degraded(),
+        _missing(),
         _version(),
         _over_time(),
         _planning(),
@@ -32,21 +33,30 @@ def _up(title: str, metric: str, tells: str) -> stat.Panel:
 
 def _jobs() -> stat.Panel:
     tells = "ParcaeJobs that the operator knows, in all namespaces, those that are over included."
-    return number("Jobs known", tells, 4, now("sum(parcae_jobs)")).decimals(0)
+    return number("Jobs known", tells, 3, now("sum(parcae_jobs)")).decimals(0)
 
 
 def _degraded() -> stat.Panel:
     condition = 'parcae_job_condition{namespace=~"$namespace", type="Degraded"}'
     expr = f"count(max by (namespace, job) ({condition}) == 1) or vector(0)"
     tells = "Jobs with the condition Degraded: training may go on, something is wrong. Should be 0."
-    panel = number("Degraded jobs", tells, 4, now(expr)).decimals(0)
+    panel = number("Degraded jobs", tells, 3, now(expr)).decimals(0)
     return panel.thresholds(limits("green", orange=1))
+
+
+def _missing() -> stat.Panel:
+    tells = (
+        "Parts of the operator's own answer that an error keeps out: panels that lack a job. "
+        "Should be 0; the operator's log says which part, and why."
+    )
+    panel = number("Metrics missing", tells, 3, now("sum(parcae_scrape_failures)")).decimals(0)
+    return panel.thresholds(limits("green", orange=1)).no_value("no operator")
 
 
 def _version() -> stat.Panel:
     tells = "The operator's version. Two for long: an old one was not replaced."
     query = now("max by (version) (parcae_build_info)", "{{version}}")
-    panel = number("Version", tells, 4, query).text_mode(BigValueTextMode.NAME)
+    panel = number("Version", tells, 3, query).text_mode(BigValueTextMode.NAME)
     return panel.no_value("no operator")
 
 
@@ -68,9 +78,9 @@ def _over_time() -> statetimeline.Panel:
 
 def _planning() -> timeseries.Panel:
     tells = (
-        "Time to a plan, by the operator's clock. Well under a second, since it adds to every "
-        "pause that is not foreseen. Slow: the planner has too little CPU, or very many "
-        "instances; look at the planner's limits."
+        "Time that one question to the planner takes, by the operator's clock. Well under a "
+        "second, since it adds to every pause that is not foreseen. Slow: the planner has too "
+        "little CPU for so many instances; look at its limits."
     )
     window = "$__rate_interval"
     queries = [

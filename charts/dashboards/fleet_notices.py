@@ -14,8 +14,9 @@ def panels() -> list[Panel]:
 
 def _sources() -> Panel:
     tells = (
-        "Signals since the operator began to count, by where they came from. A source that you "
-        "turned on (docs/notices.md) and that stays at nothing is not working."
+        "How often a node or pod was said to stand worse, since the operator started, by who said "
+        "so. A source that you turned on (docs/notices.md) and that never shows is not working. "
+        "Only pod-… and sigterm: the cloud's own notice is not heard, and comes too late."
     )
     query = over_time("sum by (source) (parcae_notices_total)", "{{source}}")
     return steps("Notices by source", tells, 8, query)
@@ -23,8 +24,8 @@ def _sources() -> Panel:
 
 def _severities() -> Panel:
     tells = (
-        "The same by what they say: hints may come to nothing, notices carry a deadline. Many "
-        "hints and no notices: preemptions will be sudden, or do not come."
+        "The same by what they say: suspect and hint may come to nothing, a notice carries a "
+        "deadline, gone is too late for one. Many gone and few notices: preemptions are sudden."
     )
     query = over_time("sum by (severity) (parcae_notices_total)", "{{severity}}")
     return steps("Notices by severity", tells, 8, query)
@@ -32,9 +33,9 @@ def _severities() -> Panel:
 
 def _lead() -> Panel:
     tells = (
-        "Time from a notice to the instance's end, over the last hour. To lose nothing a leaving "
-        "worker needs the rest of a step and the time to send its state. p10 under that: some "
-        "notices come too late. Clouds give 30 s (GCP, Azure) or 120 s (AWS)."
+        "Time from when a notice was heard to its deadline, over the last hour. To lose nothing a "
+        "leaving worker needs the rest of a step and the time to send its state. p10 under that: "
+        "some notices come too late. Clouds give 30 s (GCP, Azure) or 120 s (AWS)."
     )
     queries = [
         over_time(quantile(share, "notice_lead_seconds", "1h"), legend)

@@ -39,7 +39,7 @@ def page() -> Page:
             _event(
                 "Sudden preemptions",
                 "red",
-                "An instance went without a notice",
+                "An instance went without a notice in time",
                 f"sum(changes({sudden}[1m])) > 0",
             ),
         ],

@@ -14,9 +14,9 @@ def panels() -> list[Panel]:
 
 def _preemptions() -> Panel:
     tells = (
-        "Instances lost since the job began. noticed: announced, so their state was out before "
-        "they went. sudden: seen when they were gone, so the step in flight was lost. Many sudden "
-        "ones where the cloud gives notice: its source is not installed, see docs/notices.md."
+        "Instances lost since the job began. noticed: announced, and their state was out before "
+        "they went. sudden: not announced, or too late, so the step in flight was lost. Many "
+        "sudden ones where the cloud gives notice: its source is not on, see docs/notices.md."
     )
     queries = [
         over_time(newest("preemptions_total", matchers=f'noticed="{flag}"'), legend)

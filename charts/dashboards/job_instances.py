@@ -38,7 +38,7 @@ def _instances() -> timeseries.Panel:
 def _foreseen() -> timeseries.Panel:
     tells = (
         "The forecast made some time before (chosen at the top) for this moment, against the "
-        "instances that were there. The line should lie in the band four times of five. Mostly "
+        "instances that were ready. The line should lie in the band four times of five. Mostly "
         "below: preemptions come in bursts that the model does not know. Mostly above: plans are "
         "more careful than they need to be."
     )
@@ -48,7 +48,7 @@ def _foreseen() -> timeseries.Panel:
         series = f"{of_job('forecast_instances', matchers)} offset ${{horizon}}s"
         return over_time(f"max({series})", legend)
 
-    there = of_job("instances", 'state=~"training|standby|starting"')
+    there = of_job("instances", 'state=~"training|standby"')
     queries = [
         forecast(0.1, "forecast 10 %"),
         forecast(0.5, "forecast median"),

@@ -24,8 +24,8 @@ def _share() -> Panel:
     ideal = f"max({of_job('ideal_samples_per_second')})"
     expr = f"max({of_job('throughput_samples_per_second')}) / ({ideal} > 0)"
     tells = (
-        "Throughput as a share of the ideal: what the job would train if changes cost nothing. "
-        "Well under 70 % for long: look at pauses, replays and instances below."
+        "Throughput as a share of the ideal: what the fastest layout would train on the instances "
+        "that are there, if none went. Under 70 % for long: look at pauses and replays below."
     )
     panel = number("Throughput of ideal", tells, 4, now(expr), unit="percentunit")
     return panel.thresholds(limits("red", orange=0.4, green=0.7)).no_value("no ideal yet")

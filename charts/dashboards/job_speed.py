@@ -20,10 +20,10 @@ def panels() -> list[Panel]:
 def _speed() -> Panel:
     tells = (
         "Liveput is what the newest plan expects to commit per second, preemptions included; "
-        "throughput is what is measured; ideal is what could be trained if changes cost nothing. "
-        "Throughput near liveput: the forecast is right. Throughput far under it: changes cost "
-        "more than planned, or more instances go than forecast. Both far under ideal: too many "
-        "changes, or too few instances for a good layout."
+        "throughput is what is measured; ideal is what the fastest layout would train on the "
+        "instances that are there, were none to go and changes to cost nothing. Throughput near "
+        "liveput: the forecast is right. Far under it: changes cost more than planned, or more "
+        "instances go than forecast. Liveput far under ideal: the planner pays for safety."
     )
     queries = [
         over_time(f"max({of_job(f'{what}_samples_per_second')})", what)

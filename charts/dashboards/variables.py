@@ -11,7 +11,8 @@ from grafana_foundation_sdk.builders.dashboard import (
 )
 from grafana_foundation_sdk.models.dashboard import VariableOption, VariableRefresh, VariableSort
 
-_HORIZONS_S = ("60", "120", "180", "300", "600", "720")
+_HORIZONS_S = ("60", "180", "360", "720")
+_CHOSEN = "360"
 
 
 def datasource() -> DatasourceVariable:
@@ -62,15 +63,16 @@ def job() -> QueryVariable:
 def horizon() -> CustomVariable:
     """How far ahead the forecast looks that is compared with what came.
 
-    A fixed list: a query that finds nothing (no planner yet) would leave ``offset s`` in the
-    panel's queries, which is no PromQL.
+    The operator tells four points of the horizon; these are those of the usual one, twelve minutes,
+    and others can be typed in. A fixed list: a query that finds nothing (no planner yet) would
+    leave ``offset s`` in the panel's queries, which is no PromQL.
     """
     return (
         CustomVariable("horizon")
         .label("Forecast made, seconds before")
         .values(",".join(_HORIZONS_S))
-        .current(VariableOption(text="300", value="300", selected=True))
-        .options([VariableOption(selected=s == "300", text=s, value=s) for s in _HORIZONS_S])
+        .current(VariableOption(text=_CHOSEN, value=_CHOSEN, selected=True))
+        .options([VariableOption(selected=s == _CHOSEN, text=s, value=s) for s in _HORIZONS_S])
     )
 
 

@@ -8,7 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from parcae_api.events import AnyEvent, InstanceLost, Migration, Planned
-from parcae_api.job_status import MOST_DECISIONS, Decision, JobStatus, LastMigration
+from parcae_api.job_status import (
+    MOST_DECISIONS,
+    Decision,
+    JobStatus,
+    LastMigration,
+    MigrationTotals,
+)
 from parcae_operator.status import timestamp
 
 _LONGEST_WHY = 1024
@@ -21,6 +27,8 @@ class Tally:
     preemptions: int = 0
     preemptions_noticed: int = 0
     migrations: int = 0
+    migration_totals: tuple[MigrationTotals, ...] = ()
+    steps_replayed: int = 0
     liveput_samples_per_second: float = 0.0
     last_migration: LastMigration | None = None
     decisions: tuple[Decision, ...] = ()
@@ -33,6 +41,8 @@ class Tally:
             preemptions=status.preemptions,
             preemptions_noticed=status.preemptions_noticed,
             migrations=status.migrations,
+            migration_totals=status.migration_totals,
+            steps_replayed=status.steps_replayed,
             liveput_samples_per_second=status.liveput_samples_per_second,
             last_migration=status.last_migration,
             decisions=status.decisions,
@@ -63,6 +73,8 @@ class Tally:
                 "preemptions": self.preemptions,
                 "preemptions_noticed": self.preemptions_noticed,
                 "migrations": self.migrations,
+                "migration_totals": self.migration_totals,
+                "steps_replayed": self.steps_replayed,
                 "liveput_samples_per_second": 0.0 if paused else self.liveput_samples_per_second,
                 "last_migration": self.last_migration,
                 "decisions": self.decisions,
@@ -98,6 +110,8 @@ class Tally:
         return replace(
             self,
             migrations=self.migrations + 1,
+            migration_totals=_with_one_more(self.migration_totals, event),
+            steps_replayed=self.steps_replayed + event.steps_replayed,
             last_migration=LastMigration(
                 time=timestamp(event.at_unix_s),
                 revision=event.revision,
@@ -107,3 +121,31 @@ class Tally:
                 steps_replayed=event.steps_replayed,
             ),
         )
+
+
+def with_furthest(status: JobStatus, before: JobStatus) -> JobStatus:
+    """The status with what was ever committed: a job that goes back to a checkpoint lost nothing.
+
+    Args:
+        status: How things stand.
+        before: What was last written.
+    """
+    steps = max(status.step, before.step, before.steps_committed)
+    samples = max(status.samples, before.samples, before.samples_committed)
+    return status.model_copy(update={"steps_committed": steps, "samples_committed": samples})
+
+
+def _with_one_more(
+    totals: tuple[MigrationTotals, ...], event: Migration
+) -> tuple[MigrationTotals, ...]:
+    kind = str(event.kind)
+    old = next((each for each in totals if each.kind == kind), MigrationTotals(kind=kind))
+    new = old.model_copy(
+        update={
+            "migrations": old.migrations + 1,
+            "pause_seconds": round(old.pause_seconds + event.pause_seconds, 6),
+            "bytes_moved": old.bytes_moved + event.bytes_moved,
+        }
+    )
+    others = [each for each in totals if each.kind != kind]
+    return tuple(sorted((*others, new), key=lambda each: each.kind))

@@ -16,6 +16,7 @@ T = TypeVar("T", bound=Contract)
 
 _TIMEOUT_S = 5.0
 """Training goes on meanwhile; after this the operator plans reactively on its own."""
+_HEALTH_S = 2.0
 _RETRIES = 1
 
 
@@ -63,6 +64,13 @@ class PlannerClient:
             InputError: the service refuses the request.
         """
         return self._post("/v1/forecast", request, ForecastSummary)
+
+    def is_up(self, timeout_s: float = _HEALTH_S) -> bool:
+        """Whether the service says that it can answer; asks it."""
+        try:
+            return self._client.get("/healthz", timeout=timeout_s).status_code == 200
+        except httpx.HTTPError:
+            return False
 
     def _post(self, path: str, request: Contract, kind: type[T]) -> T:
         try:

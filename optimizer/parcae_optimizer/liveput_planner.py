@@ -29,7 +29,7 @@ from parcae_predictor.forecast import Forecast, Known, Predictor, Question
 from parcae_traces.series import INTERVAL_S, Series
 
 MOST_ALTERNATIVES = 20
-_QUANTILES = (0.1, 0.9)
+_QUANTILES = (0.1, 0.5, 0.9)
 _REACH = 0.98
 """Of the counts that a forecast reaches, the few beyond this quantile are taken as there."""
 
@@ -184,6 +184,7 @@ def _answer(
     return PlanAnswer(
         layout=rules.layouts[chosen.grid],
         samples_per_second=rules.speed(chosen.grid),
+        ideal_samples_per_second=_ideal(request, rules),
         liveput_samples_per_second=chosen.samples / decision.seconds,
         pause_seconds=chosen.pause_seconds,
         runner_up=str(others[0].grid) if others else "",
@@ -199,6 +200,12 @@ def _answer(
         forecast=summary_of(request, forecast),
         why=_why(request, rules, forecast, decision, chosen, others),
     )
+
+
+def _ideal(request: PlanRequest, rules: MeasuredRules) -> float | None:
+    if not has_speeds(request):
+        return None
+    return max(rules.speed(grid) for grid in rules.grids(request.num_workers))
 
 
 def _settle(request: PlanRequest, rules: MeasuredRules, ranking: list[Choice]) -> Choice:
@@ -217,13 +224,14 @@ def _settle(request: PlanRequest, rules: MeasuredRules, ranking: list[Choice]) -
 
 def summary_of(request: PlanRequest | ForecastRequest, forecast: Forecast) -> ForecastSummary:
     """What people and metrics want of a forecast."""
-    low, high = (forecast.quantile(q) for q in _QUANTILES)
+    low, median, high = (forecast.quantile(q) for q in _QUANTILES)
     return ForecastSummary(
         model=forecast.model,
         interval_s=_interval_s(request),
         mean=_rounded(forecast.mean()),
         low=_rounded(low),
         high=_rounded(high),
+        median=_rounded(median),
         removed=round(float(forecast.removed.sum(axis=1).mean()), 3),
         added=round(float(forecast.added.sum(axis=1).mean()), 3),
     )

@@ -34,6 +34,7 @@ class ReactivePlanner:
         return PlanAnswer(
             layout=chosen.layout,
             samples_per_second=chosen.samples_per_second,
+            ideal_samples_per_second=best.samples_per_second if has_speeds(request) else None,
             runner_up=_name(others[0]) if others else "",
             why=_why(request, chosen, others),
         )

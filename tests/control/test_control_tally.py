@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from parcae_api.events import AnyEvent, InstanceLost, Migration, MigrationKind, Planned
 from parcae_api.job_status import MOST_DECISIONS, JobStatus
 from parcae_api.plan import PlanReason
-from parcae_operator.tally import Tally
+from parcae_operator.tally import Tally, with_furthest
 
 
 def planned(revision: int, *, liveput: float | None = None, why: str = "why") -> Planned:
@@ -113,3 +113,28 @@ def test_another_operator_goes_on_from_the_status(
     read = JobStatus.model_validate_json(written.model_dump_json(by_alias=True))
     assert Tally.of(read) == before
     assert told(*events[cut:], tally=Tally.of(read)) == told(*events)
+
+
+def test_migrations_are_added_up_by_kind() -> None:
+    pipeline = migration(3, replayed=2).model_copy(update={"kind": MigrationKind.PIPELINE})
+    status = told(migration(2, replayed=1), pipeline, migration(5)).onto(JobStatus())
+    found = {
+        t.kind: (t.migrations, t.pause_seconds, t.bytes_moved) for t in status.migration_totals
+    }
+    assert found == {"inter_stage": (2, 1.0, 84), "pipeline": (1, 0.5, 42)}
+    assert status.migrations == 3
+    assert status.steps_replayed == 3
+
+
+def test_going_back_to_a_checkpoint_takes_nothing_from_what_was_committed() -> None:
+    written = JobStatus()
+    for step in (10, 25, 20, 21, 26):
+        written = with_furthest(JobStatus(step=step, samples=8 * step), written)
+    assert (written.step, written.steps_committed, written.samples_committed) == (26, 26, 208)
+    back = with_furthest(JobStatus(step=20, samples=160), written)
+    assert (back.step, back.steps_committed, back.samples_committed) == (20, 26, 208)
+
+
+def test_a_status_of_an_earlier_version_is_gone_on_with() -> None:
+    status = with_furthest(JobStatus(), JobStatus(step=7, samples=56))
+    assert (status.steps_committed, status.samples_committed) == (7, 56)

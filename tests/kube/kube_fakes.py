@@ -14,7 +14,7 @@ from typing import Self
 
 from kube_objects import Object, deleting, ended, next_version
 
-from parcae_operator.kube.errors import ClusterError, Conflict, NotFound
+from parcae_operator.kube.errors import ClusterError, ClusterUnavailable, Conflict, NotFound
 
 Listener = Callable[[str, Object], None]
 WAIT_S = 20.0
@@ -47,6 +47,7 @@ class FakeApi:
         self.graces: dict[str, int | None] = {}
         self.statuses: list[Object] = []
         """As written, oldest first."""
+        self.answers: bool | None = None
         self.down: ClusterError | None = None
         """What every call raises."""
         self.faults: defaultdict[str, deque[ClusterError]] = defaultdict(deque)
@@ -144,6 +145,7 @@ class FakeApi:
 
     def _fault(self, name: str) -> ClusterError | None:
         self.calls.append(name)
+        self.answers = not isinstance(self.down, ClusterUnavailable)
         if self.down is not None:
             return self.down
         return self.faults[name].popleft() if self.faults[name] else None

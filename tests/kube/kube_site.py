@@ -30,6 +30,7 @@ from parcae_operator.kube.objects import read_status
 from parcae_operator.kube.services import Services
 from parcae_operator.kube.settings import OperatorSettings
 from parcae_operator.kube.store import ClusterStore
+from parcae_operator.metrics.meter import Meter
 
 LAYERS, TOTAL_STEPS = 6, 100
 _names = itertools.count()
@@ -51,7 +52,10 @@ class Operator:
             [site.endpoint], login=site.access.login, timeout_s=0.5, patience_s=1.0
         )
         self.claim = Claim(self.client, name)
-        self.store = ClusterStore(on_change=lambda key: self.jobs.wake(key))
+        self.meter = Meter()
+        self.store = ClusterStore(
+            on_change=lambda key: self.jobs.wake(key), on_worse=self.meter.worsened
+        )
         self.jobs = Jobs(
             Services(
                 settings=self.settings,
@@ -62,6 +66,7 @@ class Operator:
                 claim=self.claim,
                 planner=site.planner,
                 loop=asyncio.get_running_loop(),
+                meter=self.meter,
             )
         )
         self.is_deaf = False

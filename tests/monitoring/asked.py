@@ -20,8 +20,8 @@ DASHBOARDS = ("parcae-job", "parcae-fleet")
 VALUES = {
     "$__rate_interval": "1m",
     "$__interval": "15s",
-    "${horizon}": "300",
-    "$horizon": "300",
+    "${horizon}": "360",
+    "$horizon": "360",
     "$namespace": "team",
     "$job": "gpt",
 }

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from asked import ROOT, RULES, Asked, grouped, named, of_rules, rules, selectors
-from charts.dashboards.metrics import SERIES, TARGET_LABELS
+from told import SERIES, TARGET_LABELS
 
 Promtool = Callable[..., subprocess.CompletedProcess[str]]
 CASES = sorted((Path(__file__).parent / "alerts").glob("*.test.yaml"))
@@ -80,9 +80,9 @@ def test_a_rule_that_never_or_always_fires_would_be_noticed(
 def test_each_asks_for_what_is_there(asked: Asked) -> None:
     chosen = selectors(asked.expr)
     assert chosen
-    for series, labels in chosen.items():
-        assert labels <= SERIES[series]
-    known = set().union(*(SERIES[series] for series in chosen)) | TARGET_LABELS
+    for name, labels in chosen.items():
+        assert labels <= SERIES[name]
+    known = set().union(*(SERIES[name] for name in chosen)) | TARGET_LABELS
     assert grouped(asked.expr) <= known
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from asked import CHART, DASHBOARDS, ROOT, dashboard, panels
+from charts.dashboards import reference
 
 SCHEMA = 42  # Grafana 12's; older ones read it, newer ones raise it as they load
 WIDTH = 24
@@ -24,6 +25,14 @@ def test_they_are_what_their_code_makes(tmp_path: Path) -> None:
     kept = {path.name: path.read_text() for path in (CHART / "dashboards").iterdir()}
     assert set(made) == {f"{name}.json" for name in DASHBOARDS}
     assert made == kept, "run `make dashboards`"
+
+
+def test_docs_tell_what_each_panel_shows() -> None:
+    text = (ROOT / "docs" / "dashboards.md").read_text()
+    for name in DASHBOARDS:
+        for panel in panels(name):
+            assert f"\n| {panel['title']} | " in text
+    assert reference.refreshed(text, CHART / "dashboards") == text, "run `make dashboards`"
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)

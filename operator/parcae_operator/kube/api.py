@@ -38,6 +38,8 @@ class ClusterApi:
 
     def __init__(self, configuration: client.Configuration) -> None:
         self._client = client.ApiClient(configuration)
+        self.answers: bool | None = None
+        """Whether the newest call was answered, be it with a refusal; None before the first."""
 
     @classmethod
     async def connect(cls) -> Self:
@@ -196,8 +198,10 @@ class ClusterApi:
                 answer = await self._client.call_api(*request, _preload_content=False)
                 raw = await answer.read()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            self.answers = False
             what = str(error) or type(error).__name__
             raise ClusterUnavailable(f"{method} {path}: {what}") from error
+        self.answers = answer.status < 500
         return _read(f"{method} {path}", answer.status, answer.headers, raw)
 
 

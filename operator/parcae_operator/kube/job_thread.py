@@ -20,6 +20,7 @@ from parcae_operator.kube.pace import Pace
 from parcae_operator.kube.pod_cluster import PodCluster
 from parcae_operator.kube.services import Services
 from parcae_operator.loop import End, JobLoop
+from parcae_operator.metrics.planner import MeteredPlanner
 from parcae_operator.observation import Trouble
 from parcae_optimizer.reactive import ReactivePlanner
 
@@ -68,6 +69,7 @@ class JobThread:
         self._stop = threading.Event()
         self._failure: Trouble | None = None
         self._planner = FallbackPlanner(services.planner, ReactivePlanner())
+        self.planner = MeteredPlanner(self._planner, services.meter.planned)
         self.board = JobBoard(services.board, metadata.namespace, metadata.name)
         self.cluster = PodCluster(
             job,
@@ -89,6 +91,12 @@ class JobThread:
     def is_running(self) -> bool:
         """Whether it drives the job."""
         return self._thread.is_alive()
+
+    @property
+    def is_anothers(self) -> bool:
+        """Whether another operator drives the job, as far as the board was heard."""
+        leader = self.loop.board_state.leader
+        return leader is not None and leader != self._services.claim.leader
 
     def update(self, job: ParcaeJob) -> None:
         """The user has edited the job."""
@@ -126,7 +134,7 @@ class JobThread:
             self._job,
             self.board,
             self.cluster,
-            self._planner,
+            self.planner,
             report=self._report,
             interval_s=float(self._job.spec.planning.interval_seconds),
             claim=self._services.claim,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 from parcae_api.errors import BoardError
@@ -19,6 +20,7 @@ from parcae_operator.kube.orphans import clear_orphans, find_boards
 from parcae_operator.kube.pace import Pace
 from parcae_operator.kube.runner import JobRunner
 from parcae_operator.kube.services import Services
+from parcae_operator.metrics.facts import JobFacts
 
 _log = logging.getLogger(__name__)
 
@@ -93,6 +95,10 @@ class Jobs:
         runner = self._runners.get(key)
         if runner is not None:
             runner.wake()
+
+    def facts(self) -> list[Callable[[], JobFacts | None]]:
+        """What metrics tell of each job, when called. From any thread."""
+        return [runner.facts for runner in list(self._runners.values())]
 
     def __len__(self) -> int:
         return len(self._runners)

@@ -18,6 +18,8 @@ from parcae_operator.kube.pace import Pace
 from parcae_operator.kube.services import Services
 from parcae_operator.kube.settings import OperatorSettings
 from parcae_operator.kube.store import ClusterStore
+from parcae_operator.kube.telling import Telling
+from parcae_operator.metrics.meter import Meter
 from parcae_optimizer.client import PlannerClient
 
 _log = logging.getLogger(__name__)
@@ -32,6 +34,7 @@ class Program:
 
     services: Services
     jobs: Jobs
+    telling: Telling
 
     def __init__(self, settings: OperatorSettings) -> None:
         self.settings = settings
@@ -54,21 +57,25 @@ class Program:
         board = EtcdClient(
             settings.endpoints, tls=access.tls, login=access.login, patience_s=_BOARD_PATIENCE_S
         )
+        meter = Meter()
         self.services = Services(
             settings=settings,
             api=api,
-            store=ClusterStore(on_change=self._woken),
+            store=ClusterStore(on_change=self._woken, on_worse=meter.worsened),
             board=board,
             users=BoardUsers(board, access) if settings.board_access is not None else None,
             claim=Claim(board, settings.identity),
             planner=PlannerClient(settings.planner) if settings.planner else None,
             loop=asyncio.get_running_loop(),
+            meter=meter,
         )
         self.jobs = Jobs(self.services)
+        self.telling = Telling.start(self.services, self.jobs)
         self.jobs.start()
 
     async def close(self) -> None:
         """Let go of all jobs, so that another operator can take them over at once."""
+        await asyncio.to_thread(self.telling.close)
         await self.jobs.close()
         services = self.services
         await asyncio.to_thread(services.claim.give_up)

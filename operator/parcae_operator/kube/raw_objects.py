@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any
 
 Object = dict[str, Any]
+_ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+_LONGEST_ZONE = 63
 
 
 def resource_version(raw: Object) -> int:
@@ -20,6 +22,13 @@ def bound_unix_s(raw: Object) -> float:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
             return unix_s(condition.get("lastTransitionTime"))
     return unix_s(raw["status"].get("startTime"))
+
+
+def zone_of(node: Object) -> str:
+    """Where a node is; empty where nothing tells."""
+    labels = (node.get("metadata") or {}).get("labels") or {}
+    found = next((labels[key] for key in _ZONES if labels.get(key)), "")
+    return str(found)[:_LONGEST_ZONE]
 
 
 def unix_s(text: object) -> float:

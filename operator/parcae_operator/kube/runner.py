@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from parcae_api.errors import BoardError, InputError
-from parcae_api.events import AnyEvent
+from parcae_api.events import AnyEvent, NoticeGiven
 from parcae_api.job import ParcaeJob
 from parcae_api.job_status import JobStatus
 from parcae_operator.kube.crier import Crier
@@ -27,6 +27,7 @@ from parcae_operator.kube.pace import Pace
 from parcae_operator.kube.services import Services
 from parcae_operator.kube.status_writer import StatusWriter
 from parcae_operator.kube.tidy import forget_job, give_pods_back, has_outlived
+from parcae_operator.metrics.facts import JobFacts
 from parcae_operator.observation import Trouble
 from parcae_operator.status import (
     ended,
@@ -36,7 +37,7 @@ from parcae_operator.status import (
     timestamp,
     with_transitions,
 )
-from parcae_operator.tally import Tally
+from parcae_operator.tally import Tally, with_furthest
 
 _log = logging.getLogger(__name__)
 
@@ -103,6 +104,24 @@ class JobRunner:
         if self._thread is not None:
             self._thread.stop()  # at once: another job of that name may be next
         self._wake.set()
+
+    def facts(self) -> JobFacts | None:
+        """What metrics tell of it now; None while another operator does. From any thread."""
+        thread, written = self._thread, self._writer.written
+        if thread is not None and thread.is_anothers and not is_over(written):
+            return None
+        now, job = written, self._job
+        if thread is not None and thread.end is None and self._is_told_by(thread):
+            with self._tally_lock:
+                now = self._tally.onto(thread.loop.status)
+        return JobFacts(
+            namespace=self.key.namespace,
+            name=self.key.name,
+            now=now,
+            written=written,
+            instances=job.spec.instances if job is not None else None,
+            answer=thread.planner.newest if thread is not None else None,
+        )
 
     @property
     def job(self) -> ParcaeJob | None:
@@ -221,7 +240,7 @@ class JobRunner:
             await self._write(status)
             return
         troubles = thread.troubles()
-        if thread.loop.leads and thread.loop.status.conditions:
+        if self._is_told_by(thread):
             await self._write(tally.onto(thread.loop.status))
             return
         self._stand_by()
@@ -229,6 +248,11 @@ class JobRunner:
             # Nobody can drive the job while the board is away; say so.
             trouble = troubles[0]
             await self._write(in_trouble(self._writer.written, trouble.reason, trouble.message))
+
+    @staticmethod
+    def _is_told_by(thread: JobThread) -> bool:
+        """Whether it drives the job, and has looked."""
+        return thread.loop.leads and bool(thread.loop.status.conditions)
 
     def _stand_by(self) -> None:
         """Another operator drives the job: should this one have to go on, then from its words."""
@@ -241,12 +265,15 @@ class JobRunner:
         before = self._writer.written
         acted_on = max(self._acted_on, before.observed_generation)
         status = with_transitions(status, before, acted_on, time.time())
+        status = with_furthest(status, before)
         if not self._writer.is_due(status):
             return
-        await self._services.api.write_status(
+        body = await self._services.api.write_status(
             self.key.namespace, self.key.name, self.uid, dump_status(status)
         )
         self._writer.wrote(status)
+        if body and not is_older(body, self._body):
+            self._body = body  # before the watch brings it: what stands by goes on from there
         if self._job is not None:
             self._crier.flipped(self._job, before, status)
 
@@ -281,6 +308,8 @@ class JobRunner:
         # Otherwise the operator that drives the job tells it.
         if job is not None and thread is not None and thread.loop.leads:
             self._crier.happened(job, event)
+            if isinstance(event, NoticeGiven):
+                self._services.meter.noticed(event)
 
     def _turned(self) -> None:
         with contextlib.suppress(RuntimeError):

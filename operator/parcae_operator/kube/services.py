@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from parcae_api.etcd import EtcdClient
 from parcae_api.planning import Planner
@@ -12,6 +12,7 @@ from parcae_operator.kube.api import ClusterApi
 from parcae_operator.kube.board_users import BoardUsers
 from parcae_operator.kube.settings import OperatorSettings
 from parcae_operator.kube.store import ClusterStore
+from parcae_operator.metrics.meter import Meter
 
 
 @dataclass(frozen=True)
@@ -29,3 +30,5 @@ class Services:
     """The planner service; None where there is none."""
     loop: asyncio.AbstractEventLoop
     """Where calls to the API server are made."""
+    meter: Meter = field(default_factory=Meter)
+    """Counts what only this process knows."""

@@ -40,6 +40,8 @@ class OperatorSettings(Contract):
     node_resync_seconds: Seconds = 120.0
     """Between two complete lists of nodes."""
     liveness_port: Port = 8080
+    metrics_port: Port = 8081
+    """Where Prometheus asks, at /metrics; 0: nowhere."""
     grace_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
     """terminationGracePeriodSeconds of agent pods whose template has none."""
 

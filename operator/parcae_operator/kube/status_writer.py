@@ -12,7 +12,15 @@ from parcae_api.job_status import JobStatus
 
 NUMBERS_S = 5.0
 """Between two writes in which only numbers changed."""
-_NUMBERS = frozenset({"step", "samples", "throughput_samples_per_second"})
+_NUMBERS = frozenset(
+    {
+        "step",
+        "samples",
+        "steps_committed",
+        "samples_committed",
+        "throughput_samples_per_second",
+    }
+)
 
 
 class StatusWriter:

@@ -15,12 +15,20 @@ from typing import Any
 
 from parcae_api.membership import Membership
 from parcae_operator.kube.labels import JobKey, owner_of
-from parcae_operator.kube.raw_objects import Object, bound_unix_s, resource_version, trimmed, unix_s
+from parcae_operator.kube.raw_objects import (
+    Object,
+    bound_unix_s,
+    resource_version,
+    trimmed,
+    unix_s,
+    zone_of,
+)
 from parcae_operator.signals import (
     NodeReading,
     NodeState,
     NoticeLatch,
     PodReading,
+    Severity,
     SignalSettings,
     event_node,
     read_event,
@@ -50,6 +58,16 @@ class SeenPod:
 
 
 @dataclass(frozen=True)
+class SeenNode:
+    """A node, for those who count them."""
+
+    zone: str
+    """Empty where nothing tells."""
+    spot: bool
+    severity: Severity
+
+
+@dataclass(frozen=True)
 class _Pod:
     key: JobKey
     job_uid: str
@@ -70,6 +88,7 @@ class ClusterStore:
     Args:
         settings: How nodes are read.
         on_change: Told which jobs' pods or nodes have changed, from the caller's thread.
+        on_worse: Told how a node stands that has come to stand worse, from the caller's thread.
         clock: Unix time in seconds.
     """
 
@@ -77,11 +96,13 @@ class ClusterStore:
         self,
         *,
         on_change: Callable[[JobKey], None],
+        on_worse: Callable[[NodeState], None] = lambda state: None,
         settings: SignalSettings | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings = settings or SignalSettings()
         self._on_change = on_change
+        self._on_worse = on_worse
         self._clock = clock
         self._lock = threading.RLock()
         self._pods: dict[str, _Pod] = {}
@@ -93,6 +114,8 @@ class ClusterStore:
         """UIDs of pods that are deleted: a late event must not bring them back."""
         self._nodes: dict[str, NodeReading] = {}
         """By name; which incarnation it is, the reading's UID tells."""
+        self._zones: dict[str, str] = {}
+        """Of nodes, by name."""
         self._all_nodes_seen_unix_s: float | None = None
         self._latch = NoticeLatch()
         self.heard_s = time.monotonic()
@@ -159,11 +182,13 @@ class ClusterStore:
             before = self._nodes.get(reading.name)
             state_before = self._latch.state(reading.uid)
             self._nodes[reading.name] = reading
+            self._zones[reading.name] = zone_of(raw)
             state = self._latch.observe(reading)
             if before is not None and before.uid != reading.uid:
                 self._settle()  # the name has passed on: its earlier node is gone
             same = before is not None and _essence(before) == _essence(reading)
             changed = self._touched(reading.name) if not same or state != state_before else set()
+        self._compare(state_before, state)
         for key in changed:
             self._on_change(key)
 
@@ -177,6 +202,7 @@ class ClusterStore:
             if known is None or known.uid != uid:
                 return
             del self._nodes[name]
+            self._zones.pop(name, None)
             self._settle()
             changed = self._touched(name)
         for key in changed:
@@ -212,8 +238,9 @@ class ClusterStore:
             if signal is None:
                 return
             before = self._latch.state(node.uid)
-            same = self._latch.raise_(node.uid, signal) == before
-            changed = set() if same else self._touched(node.name)
+            state = self._latch.raise_(node.uid, signal)
+            changed = set() if state == before else self._touched(node.name)
+        self._compare(before, state)
         for key in changed:
             self._on_change(key)
 
@@ -236,12 +263,26 @@ class ClusterStore:
                 self._latch.raise_notice(node.uid, notice, self._clock())
             if agent.hint is not None:
                 self._latch.raise_hint(node.uid, agent.hint, self._clock())
-            same = self._latch.state(node.uid).severity is before.severity
+            state = self._latch.state(node.uid)
+            same = state.severity is before.severity
             others = set() if same else self._touched(node.name) - {pod.key if pod else None}
+        self._compare(before, state)
         for key in others:
             self._on_change(key)
 
+    def _compare(self, before: NodeState, now: NodeState) -> None:
+        if now.severity > before.severity:
+            self._on_worse(now)
+
     # What is known.
+
+    def nodes(self) -> tuple[SeenNode, ...]:
+        """All nodes."""
+        with self._lock:
+            return tuple(
+                SeenNode(self._zones.get(name, ""), node.spot, self._latch.state(node.uid).severity)
+                for name, node in self._nodes.items()
+            )
 
     def pods_of(self, key: JobKey, job_uid: str) -> tuple[SeenPod, ...]:
         """The pods of a job, oldest first. Those of an earlier job of that name are not its."""
