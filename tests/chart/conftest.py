@@ -10,9 +10,9 @@ import pytest
 import yaml
 from chart_site import CHART, NAMESPACE, Helm, Object, Render
 from tests.cluster import toolchain
-from tests.cluster.fixtures import cluster_needs, pytest_runtestloop
+from tests.cluster.fixtures import cluster_needs
 
-__all__ = ["cluster_needs", "pytest_runtestloop"]
+__all__ = ["cluster_needs"]
 
 
 @pytest.fixture(scope="session")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from .cluster import Cluster
-from .fixtures import cluster, cluster_needs, pytest_runtestloop
+from .fixtures import cluster, cluster_needs
 from .node import Node
 from .pods import server
 
-__all__ = ["cluster", "cluster_needs", "pytest_runtestloop", "spare", "web"]
+__all__ = ["cluster", "cluster_needs", "spare", "web"]
 
 
 @pytest.fixture

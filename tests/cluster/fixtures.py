@@ -1,7 +1,7 @@
 """Pytest fixtures of the test cluster, for any folder of tests::
 
 # conftest.py
-from tests.cluster.fixtures import cluster, cluster_needs, pytest_runtestloop
+from tests.cluster.fixtures import cluster, cluster_needs
 
 # test_….py
 pytestmark = pytest.mark.cluster
@@ -25,21 +25,13 @@ NODES = ("one", "two", "three")
 
 
 def prepare() -> None:
-    """Builds and downloads all that a cluster needs, where that was not done."""
+    """Builds and downloads all that a cluster needs, where that was not done.
+
+    Call it before the first test, whose time limit a cold build would not keep.
+    """
     toolchain.ensure()
     debs.ensure()
     stores.ensure([images.pause(), images.python()])
-
-
-def pytest_runtestloop(session: pytest.Session) -> None:
-    """Prepares before the first test, whose time limit a cold build would not keep."""
-    wanted = any(item.get_closest_marker("cluster") for item in session.items)
-    if not wanted or needs.missing() or session.config.option.collectonly:
-        return
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None:
-        reporter.write_line("test cluster: preparing (minutes in the first use)")
-    prepare()
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from api_server import JOBS, Server
 from tests.cluster import Cluster
-from tests.cluster.fixtures import cluster_needs, pytest_runtestloop
+from tests.cluster.fixtures import cluster_needs
 
-__all__ = ["cluster_needs", "pytest_runtestloop"]
+__all__ = ["cluster_needs"]
 
 
 @pytest.fixture(scope="package")

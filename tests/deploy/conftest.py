@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster import Cluster, NodeSpec
-from tests.cluster.fixtures import cluster_needs, pytest_runtestloop
+from tests.cluster.fixtures import cluster_needs
 from tests.deploy.install import install
 
-__all__ = ["cluster_needs", "pytest_runtestloop"]
+__all__ = ["cluster_needs"]
 
 SPOT = {"cloud.google.com/gke-spot": "true"}
 

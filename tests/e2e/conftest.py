@@ -10,25 +10,16 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from e2e_install import build_images, install, prepare_images
+from e2e_install import install
 from e2e_site import SPOT, Site
-from tests.cluster import fixtures, needs, toolchain
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import cluster_needs
 from tests.cluster.node_config import NodeSpec
+from tests.preparation import build_images
 
 __all__ = ["cluster_needs"]
 
 _sites: list[Site] = []
-
-
-def pytest_runtestloop(session: pytest.Session) -> None:
-    """Build everything before the first test, whose time limit a cold build would not keep."""
-    fixtures.pytest_runtestloop(session)
-    ours = any(Path(__file__).parent in item.path.parents for item in session.items)
-    if ours and not needs.missing() and not session.config.option.collectonly:
-        toolchain.helm()
-        prepare_images()
 
 
 @pytest.fixture(scope="package")
