@@ -14,6 +14,8 @@ from parcae_operator.metrics.facts import NodeGroup
 from parcae_operator.metrics.meter import Meter
 from parcae_operator.metrics.metric import Kind, Metric
 
+__all__ = ["METRICS", "SERIES", "TARGET_LABELS", "Kind", "answer", "selects", "series"]
+
 _SUFFIXES = {
     Kind.GAUGE: ("",),
     Kind.COUNTER: ("",),
