@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from parcae_api.events import Migration, MigrationKind
 from parcae_api.plan import PlanReason
+from parcae_api.progress import Progress
 from parcae_cli.etcd_server import EtcdServer
 from parcae_operator.kube.errors import ClusterUnavailable
 from parcae_operator.kube.telling import Telling
@@ -151,10 +152,16 @@ def test_counters_go_on_where_they_were_in_another_operator(kube_etcd: EtcdServe
             assert {k: found.get(k) for k in counters if of_job in k} == {
                 k: before[k] for k in counters if of_job in k
             }  # from its first word on
+            assert f"parcae_checkpoint_age_seconds {of_job}" not in found
             site.form(5)  # back to a checkpoint
             await until(lambda: site.status.step == 5, "it trains")
             found = await prometheus.ask()
             assert found[f"parcae_steps_committed_total {of_job}"] == 7
+            written = Progress(revision=2, step=8, samples=64, checkpoint_unix_s=time.time() - 100)
+            site.board.put_progress(written)
+            await has(prometheus, **{f"parcae_steps_committed_total {of_job}": 8})
+            age_s = (await prometheus.ask())[f"parcae_checkpoint_age_seconds {of_job}"]
+            assert 100 <= age_s < 130
             site.form(9)
             await has(prometheus, **{f"parcae_steps_committed_total {of_job}": 9})
 
