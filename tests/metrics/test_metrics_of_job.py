@@ -65,6 +65,14 @@ def test_forecasts_of_any_length_stay_small_and_reach_the_horizon(length: int) -
         assert found[f"{30 * length}", "0.9"] == length
 
 
+def test_short_horizons_have_points_of_their_own() -> None:
+    values = (1.0, 2.0, 3.0, 4.0, 5.0)
+    forecast = ForecastSummary(
+        model="m", interval_s=30, mean=values, low=values, high=values, removed=0, added=0
+    )
+    assert {seconds for (seconds, _), _ in forecast_points(forecast)} == {"30", "60", "90", "150"}
+
+
 def test_an_answer_without_a_forecast_tells_none() -> None:
     assert told(facts(answer=answer(forecast=None))).all("forecast_instances") == {}
     assert told(facts(answer=None)).all("forecast_instances") == {}
