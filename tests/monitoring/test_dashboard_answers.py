@@ -14,14 +14,16 @@ from typing import Any
 import pytest
 import yaml
 from asked import DASHBOARDS, Asked, filled, of_dashboard
-from told import METRICS, Kind, answer, series
+from told import METRICS, PLANNERS, Kind, answer, series
 
 Promtool = Callable[..., subprocess.CompletedProcess[str]]
 ASKED = [asked for name in DASHBOARDS for asked in of_dashboard(name)]
 SCRAPES = 240
 GROWING = {
-    name for metric in METRICS if metric.kind is not Kind.GAUGE for name in series(metric)
-} | {"parcae_plan_revision"}
+    *(name for metric in METRICS if metric.kind is not Kind.GAUGE for name in series(metric)),
+    *(name for name, _ in PLANNERS),
+    "parcae_plan_revision",
+}
 
 
 def played(*, without: str = "") -> list[dict[str, str]]:
