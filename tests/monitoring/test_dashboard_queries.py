@@ -16,7 +16,7 @@ from asked import (
     parts,
     selectors,
 )
-from told import METRICS, SERIES, TARGET_LABELS, Kind, answer, selects, series
+from told import METRICS, PLANNERS, SERIES, TARGET_LABELS, Kind, answer, selects, series
 
 ALL = [asked for name in DASHBOARDS for asked in of_dashboard(name)]
 
