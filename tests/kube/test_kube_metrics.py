@@ -228,7 +228,9 @@ def test_counters_go_on_where_they_were_in_another_operator(kube_etcd: EtcdServe
             age_s = (await prometheus.ask())[f"parcae_checkpoint_age_seconds {of_job}"]
             assert 100 <= age_s < 130
             site.form(9)
-            await has(prometheus, **{f"parcae_steps_committed_total {of_job}": 9})
+            kept[f"parcae_steps_committed_total {of_job}"] = 9
+            kept[f"parcae_samples_committed_total {of_job}"] = 72
+            await has(prometheus, **kept)
 
     on_site(kube_etcd.endpoint, work)
 
