@@ -49,6 +49,15 @@ def complete_steps(folder: Path, num_layers: int) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+def completed_unix_s(folder: Path, step: int, num_layers: int) -> float:
+    """When a complete checkpoint got its last layer.
+
+    Raises:
+        OSError: it is not there any more.
+    """
+    return max(layer_file(folder, step, k).stat().st_mtime for k in range(num_layers))
+
+
 def snapshot(layers: Sequence[LayerState]) -> States:
     """Copies on the CPU, so that training can go on while they are written."""
     return {layer.index: layer.flat.detach().to("cpu", copy=True) for layer in layers}

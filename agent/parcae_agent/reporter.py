@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from parcae_agent.forming import Formed
 from parcae_agent.link import Advanced, Happened, Link, Measured
+from parcae_agent.saver import Complete
 from parcae_agent.shapes import Survey
 from parcae_agent.vote import Outcome
 from parcae_api.events import Migration, MigrationKind, RolledBack
@@ -20,8 +22,15 @@ _SMOOTHING = 0.1
 class Reporter:
     """Silent on all workers but the grid's first."""
 
-    def __init__(self, link: Link, survey: Survey, formed: Formed) -> None:
+    def __init__(
+        self,
+        link: Link,
+        survey: Survey,
+        formed: Formed,
+        newest_checkpoint: Callable[[], Complete | None] = lambda: None,
+    ) -> None:
         self._link = link
+        self._newest_checkpoint = newest_checkpoint
         self._profile = survey.profile
         self._formed = formed
         self._speaks = formed.cell == (0, 0)
@@ -93,6 +102,7 @@ class Reporter:
     def _send_progress(self, plan: Plan, step: int, loss: float | None) -> None:
         batch = self._profile.global_batch_samples
         speed = batch / self._step_seconds if self._step_seconds else None
+        newest = self._newest_checkpoint()
         progress = Progress(
             revision=plan.revision,
             step=step,
@@ -100,6 +110,8 @@ class Reporter:
             loss=loss,
             step_seconds=self._step_seconds,
             samples_per_second=speed,
+            checkpoint_step=newest.step if newest else None,
+            checkpoint_unix_s=newest.at_unix_s if newest else None,
         )
         self._link.send(Advanced(progress=progress))
 

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import logging
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from parcae_agent import checkpoint
 from parcae_agent.memory import Memory
 from parcae_api.errors import TrainingFailed
 
 _log = logging.getLogger(__name__)
+
+_LOOK_S = 5.0
+
+
+class Complete(NamedTuple):
+    """A checkpoint that has every layer."""
+
+    step: int
+    at_unix_s: float
 
 
 class Saver:
@@ -23,6 +34,9 @@ class Saver:
         self._num_layers = num_layers
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="parcae-saver")
         self._writing: Future[None] | None = None
+        self._looks_again_s = 0.0
+        """When the folder is worth another look, by ``time.monotonic``: others write, too."""
+        self._newest: Complete | None = None
 
     def after_step(self, memory: Memory) -> None:
         """Write the state in the background when its step is due.
@@ -57,6 +71,26 @@ class Saver:
     def close(self) -> None:
         """Finish the write that runs."""
         self._executor.shutdown(wait=True)
+
+    def newest(self) -> Complete | None:
+        """The newest complete checkpoint, as of a few seconds ago; looks in the background.
+
+        Only for the worker that reports: all others need not load the folder.
+        """
+        now = time.monotonic()
+        if self._folder is not None and now >= self._looks_again_s:
+            self._looks_again_s = now + _LOOK_S
+            self._executor.submit(self._look, self._folder)
+        return self._newest
+
+    def _look(self, folder: Path) -> None:
+        try:
+            steps = checkpoint.complete_steps(folder, self._num_layers)
+            if steps and (self._newest is None or steps[-1] != self._newest.step):
+                at_unix_s = checkpoint.completed_unix_s(folder, steps[-1], self._num_layers)
+                self._newest = Complete(steps[-1], at_unix_s)
+        except OSError as error:
+            _log.info("the newest checkpoint cannot be looked for: %s", error)
 
     def _write(self, folder: Path, step: int, states: checkpoint.States) -> None:
         try:

@@ -192,7 +192,7 @@ class Worker:
         self._tell(revision=plan.revision)
 
     def _train(self, formed: Formed, runner: StepRunner) -> None:
-        reporter = Reporter(self._link, self._survey, formed)
+        reporter = Reporter(self._link, self._survey, formed, self._saver.newest)
         reporter.formed(self._memory.applied)
         first_replica = formed.cell is not None and formed.cell.replica == 0
         while self._memory.applied < self._training.steps:

@@ -16,5 +16,9 @@ class Progress(Contract):
     loss: float | None = None
     step_seconds: float | None = None
     samples_per_second: float | None = None
+    checkpoint_step: int | None = None
+    """Of the newest checkpoint that has every layer, as far as the reporter has looked."""
+    checkpoint_unix_s: float | None = None
+    """When that was complete, by the clock of where it lies."""
     finished: bool = False
     """The last step of the job is committed and its final state written."""

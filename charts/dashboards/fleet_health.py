@@ -22,6 +22,8 @@ def panels() -> list[stat.Panel | statetimeline.Panel | timeseries.Panel]:
         _version(),
         _over_time(),
         _planning(),
+        _requests(),
+        _work(),
     ]
 
 
@@ -88,3 +90,27 @@ def _planning() -> timeseries.Panel:
         over_time(quantile(0.99, "plan_seconds", window), "p99"),
     ]
     return curves("Time to plan", tells, 12, *queries, unit="s").min(0).span_nulls(3_600_000)
+
+
+def _requests() -> timeseries.Panel:
+    tells = (
+        "What the planner was asked per minute, in all jobs, by how it ended. refused: the "
+        "question was wrong, so operator and planner are of different versions; failed: a fault "
+        "of the planner's, its log has it."
+    )
+    rate = "sum by (outcome) (rate(parcae_planner_requests_total[$__rate_interval]))"
+    query = over_time(f"60 * {rate}", "{{outcome}}")
+    return curves("Questions to the planner", tells, 12, query).min(0)
+
+
+def _work() -> timeseries.Panel:
+    tells = (
+        "Of the time to plan, what the planner works and what a question waits for others, as they "
+        "are worked on one by one. Waiting near the work or above it: more replicas of the planner."
+    )
+    window = "$__rate_interval"
+    queries = [
+        over_time(quantile(0.99, "planner_seconds", window), "work p99"),
+        over_time(quantile(0.99, "planner_waiting_seconds", window), "waiting p99"),
+    ]
+    return curves("Inside the planner", tells, 12, *queries, unit="s").min(0).span_nulls(3_600_000)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from charts.dashboards.panels import SAMPLES, also, curves, listing, stacked, transform
 from charts.dashboards.queries import PER_JOB, of_jobs, over_time, rows
 from grafana_foundation_sdk.builders import table, timeseries
-from grafana_foundation_sdk.builders.dashboard import DashboardLink
 
 _JOB_PAGE = (
     "/d/parcae-job?var-datasource=${datasource}"
@@ -48,7 +47,7 @@ def _table() -> table.Panel:
     panel = listing("Jobs", tells, 24, [rows(expr) for expr in columns.values()], tidy).decimals(0)
     rates = [also("unit", SAMPLES), also("decimals", 1)]
     return panel.override_by_regexp("/^(throughput|liveput|ideal)$/", rates).override_by_name(
-        "job", [also("links", [DashboardLink("Open").url(_JOB_PAGE).build()])]
+        "job", [also("links", [{"title": "Open", "url": _JOB_PAGE}])]
     )
 
 

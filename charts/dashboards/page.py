@@ -57,6 +57,8 @@ class Page:
             .annotations(list(self.annotations))
         )
         built = builder.build()
+        for shown in built.links or ():
+            shown.placement = ""  # the default hides it in a menu of newer Grafanas
         built.panels = list(_placed(self.rows))
         return json.dumps(built, cls=JSONEncoder, indent=2, sort_keys=True) + "\n"
 

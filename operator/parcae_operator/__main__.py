@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 
 from parcae_api.errors import ParcaeError
 from parcae_operator.kube.settings import from_environment
+from parcae_operator.log_lines import log_to_stderr
 
 
 def main() -> None:
@@ -16,14 +16,7 @@ def main() -> None:
     except ParcaeError as error:
         print(f"parcae-operator: {error}", file=sys.stderr)
         sys.exit(2)
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    # Kopf says of every event that its handler has succeeded.
-    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
-    logging.getLogger("kopf.activities.probe").setLevel(logging.WARNING)
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # questions to the planner
-    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)  # health probes
+    log_to_stderr(settings.log_format)
     import kopf
 
     import parcae_operator.kube.startup  # noqa: F401 - registers its handlers

@@ -12,8 +12,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram
-from prometheus_client.exposition import generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from parcae_api.errors import InputError
 from parcae_api.planning import (
@@ -24,10 +23,10 @@ from parcae_api.planning import (
     PlanRequest,
 )
 from parcae_optimizer.liveput_planner import LiveputPlanner, forecast_of, summary_of
+from parcae_optimizer.service_meter import ServiceMeter
 from parcae_predictor import Predictor
 
 MOST_BODY_BYTES = 4_000_000
-_SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 def make_app(predictor: Predictor, planner: Planner | None = None) -> FastAPI:
@@ -45,18 +44,20 @@ def make_app(predictor: Predictor, planner: Planner | None = None) -> FastAPI:
         redoc_url=None,
     )
     plans = planner or LiveputPlanner(predictor)
-    meter, one_at_a_time = _Meter(), threading.Lock()
+    meter, one_at_a_time = ServiceMeter(), threading.Lock()
 
     @app.post("/v1/plan", responses=_REFUSED)
     def plan(request: PlanRequest) -> PlanAnswer:
         """The layout to run now, what it is expected to train, and why."""
-        with one_at_a_time, meter.time("plan"):
+        arrived_s = time.perf_counter()
+        with one_at_a_time, meter.working("plan", arrived_s):
             return plans.plan(request)
 
     @app.post("/v1/forecast", responses=_REFUSED)
     def forecast(request: ForecastRequest) -> ForecastSummary:
         """How many instances may be there, per coming interval."""
-        with one_at_a_time, meter.time("forecast"):
+        arrived_s = time.perf_counter()
+        with one_at_a_time, meter.working("forecast", arrived_s):
             return summary_of(request, forecast_of(request, predictor))
 
     @app.get("/healthz")
@@ -81,6 +82,16 @@ def make_app(predictor: Predictor, planner: Planner | None = None) -> FastAPI:
         answer: Response = await call_next(request)
         return answer
 
+    @app.middleware("http")
+    async def count(request: Request, call_next: Any) -> Response:
+        status = 500
+        try:
+            answer: Response = await call_next(request)
+            status = answer.status_code
+        finally:
+            meter.ended(request.url.path, status)
+        return answer
+
     @app.exception_handler(InputError)
     async def refuse(request: Request, error: InputError) -> Response:
         return _refusal(422, ["body"], str(error))
@@ -97,39 +108,3 @@ _REFUSED: dict[int | str, dict[str, Any]] = {
 
 def _refusal(status: int, where: list[str], why: str) -> Response:
     return JSONResponse({"detail": [{"loc": where, "msg": why, "type": "input"}]}, status)
-
-
-class _Meter:
-    """The service's own metrics."""
-
-    def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        self._seconds = Histogram(
-            "parcae_planner_seconds",
-            "Time to answer, without waiting for others.",
-            ["kind"],
-            buckets=_SECONDS,
-            registry=self._registry,
-        )
-        self._errors = Counter(
-            "parcae_planner_errors", "Requests that failed.", ["kind"], registry=self._registry
-        )
-
-    def time(self, kind: str) -> _Timed:
-        return _Timed(self._seconds.labels(kind), self._errors.labels(kind))
-
-    def text(self) -> bytes:
-        return generate_latest(self._registry)
-
-
-class _Timed:
-    def __init__(self, seconds: Histogram, errors: Counter) -> None:
-        self._observe, self._errors = seconds, errors
-
-    def __enter__(self) -> None:
-        self._started = time.perf_counter()
-
-    def __exit__(self, exc_type: object, exc: object, traceback: object) -> None:
-        self._observe.observe(time.perf_counter() - self._started)
-        if exc_type is not None:
-            self._errors.inc()

@@ -14,11 +14,12 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+import parcae_agent.saver as saver_module
 from parcae_agent import SGD, checkpoint
 from parcae_agent.checkpoint import complete_steps, layer_file, prune, restore, write
 from parcae_agent.layer_state import LayerState
 from parcae_agent.memory import Memory
-from parcae_agent.saver import Saver
+from parcae_agent.saver import Complete, Saver
 from parcae_api.errors import InputError, TrainingFailed
 
 CPU = torch.device("cpu")
@@ -179,6 +180,36 @@ class TestSaver:
         saver.close()
         assert complete_steps(tmp_path, 1) == (25, 30)
 
+    def test_the_newest_complete_checkpoint_is_looked_for(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(saver_module, "_LOOK_S", 0.0)
+        saver = Saver(tmp_path, 5, 2)  # of two layers: the other is another worker's
+        saver.after_step(self.memory(5))
+
+        def newest() -> Complete | None:
+            saver.newest()
+            saver._executor.submit(lambda: None).result()  # the look is done
+            return saver._newest
+
+        assert newest() is None
+        write(tmp_path, 5, {1: torch.zeros(2, 32)})
+        os.utime(layer_file(tmp_path, 5, 1), (3e9, 3e9))
+        assert newest() == Complete(5, 3e9)
+        write(tmp_path, 10, {1: torch.zeros(2, 32)})
+        assert newest() == Complete(5, 3e9)  # that of step 10 lacks a layer
+        saver.close()
+
+    def test_the_folder_is_not_looked_at_all_the_time(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        saver, looks = Saver(tmp_path, 5, 1), list[Path]()
+        monkeypatch.setattr(saver, "_look", looks.append)
+        for _ in range(100):
+            saver.newest()
+        saver.close()
+        assert looks == [tmp_path]
+
     def test_saving_for_good_waits_for_the_write_that_runs(self, tmp_path: Path) -> None:
         """Both may be due at the same step, and must not take each other's files away."""
         for applied in range(5, 100, 5):
@@ -205,4 +236,5 @@ class TestSaver:
         saver = Saver(None, 1, 1)
         saver.after_step(self.memory(1))
         saver.save_now(self.memory(1))
+        assert saver.newest() is None
         saver.close()

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
-from kube_fakes import until
+from kube_fakes import FakeApi, until
 from kube_objects import make_node
 from kube_site import KubeSite, Operator, on_site
 from prometheus_client.parser import text_string_to_metric_families
 
 from parcae_api.events import Migration, MigrationKind
 from parcae_api.plan import PlanReason
+from parcae_api.progress import Progress
 from parcae_cli.etcd_server import EtcdServer
+from parcae_operator.kube.api import ClusterApi
 from parcae_operator.kube.errors import ClusterUnavailable
+from parcae_operator.kube.program import Program
+from parcae_operator.kube.settings import OperatorSettings
 from parcae_operator.kube.telling import Telling
 
 pytestmark = pytest.mark.processes
@@ -57,6 +64,65 @@ def scraped(operator: Operator) -> Iterator[Prometheus]:
         yield Prometheus(telling.port)
     finally:
         telling.close()
+
+
+def test_no_port_no_metrics_and_a_port_that_is_taken_is_no_end(
+    kube_etcd: EtcdServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work(site: KubeSite) -> None:
+        operator = site.start()
+        services = operator.jobs._services
+        silent = replace(services, settings=OperatorSettings(board="etcd:1", metrics_port=0))
+        off = Telling.start(silent, operator.jobs)
+        assert off.port is None
+        off.close()
+        with socket.create_server(("0.0.0.0", 0)) as taken:
+            port = taken.getsockname()[1]
+            busy = replace(services, settings=OperatorSettings(board="etcd:1", metrics_port=port))
+            failed = Telling.start(busy, operator.jobs)
+        assert failed.port is None
+        assert f"port {port} cannot be had" in caplog.text
+        failed.close()
+
+    on_site(kube_etcd.endpoint, work)
+
+
+class WholeApi(FakeApi):
+    """With what a program asks at its start and end."""
+
+    async def has_jobs_kind(self) -> bool:
+        return True
+
+    async def close(self) -> None:
+        pass
+
+
+def test_a_program_answers_from_its_start_to_its_end(
+    kube_etcd: EtcdServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def connect() -> WholeApi:
+        return WholeApi()
+
+    monkeypatch.setattr(ClusterApi, "connect", connect)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+
+    async def work() -> None:
+        settings = OperatorSettings(
+            board=kube_etcd.endpoint, planner="http://127.0.0.1:1", metrics_port=port
+        )
+        program = Program(settings)
+        await program.start()
+        prometheus = Prometheus(port)
+        found = await has(prometheus, parcae_board_up=1, parcae_api_server_up=1)
+        await has(prometheus, parcae_planner_up=0)
+        assert found["parcae_jobs"] == 0
+        assert any(key.startswith("parcae_build_info ") for key in found)
+        await program.close()
+        with pytest.raises(urllib.error.URLError):
+            await prometheus.ask()
+
+    asyncio.run(work())
 
 
 def migration(revision: int) -> Migration:
@@ -151,12 +217,20 @@ def test_counters_go_on_where_they_were_in_another_operator(kube_etcd: EtcdServe
             assert {k: found.get(k) for k in counters if of_job in k} == {
                 k: before[k] for k in counters if of_job in k
             }  # from its first word on
+            assert f"parcae_checkpoint_age_seconds {of_job}" not in found
             site.form(5)  # back to a checkpoint
             await until(lambda: site.status.step == 5, "it trains")
             found = await prometheus.ask()
             assert found[f"parcae_steps_committed_total {of_job}"] == 7
+            written = Progress(revision=2, step=8, samples=64, checkpoint_unix_s=time.time() - 100)
+            site.board.put_progress(written)
+            await has(prometheus, **{f"parcae_steps_committed_total {of_job}": 8})
+            age_s = (await prometheus.ask())[f"parcae_checkpoint_age_seconds {of_job}"]
+            assert 100 <= age_s < 130
             site.form(9)
-            await has(prometheus, **{f"parcae_steps_committed_total {of_job}": 9})
+            kept[f"parcae_steps_committed_total {of_job}"] = 9
+            kept[f"parcae_samples_committed_total {of_job}"] = 72
+            await has(prometheus, **kept)
 
     on_site(kube_etcd.endpoint, work)
 

@@ -29,6 +29,8 @@ def test_everything() -> None:
             "PARCAE_RESYNC_SECONDS": "5",
             "PARCAE_NODE_RESYNC_SECONDS": "7.5",
             "PARCAE_LIVENESS_PORT": "0",
+            "PARCAE_METRICS_PORT": "9100",
+            "PARCAE_LOG_FORMAT": "json",
             "PARCAE_GRACE_SECONDS": "60",
             "PARCAE_OF_ANOTHER_PROGRAM": "x",
             "PATH": "/bin",
@@ -37,7 +39,9 @@ def test_everything() -> None:
     assert settings.endpoints == ("http://a:1", "http://b:2")
     assert settings.agent_endpoints == ("http://c:3",)
     assert (settings.resync_seconds, settings.node_resync_seconds) == (5.0, 7.5)
-    assert (settings.liveness_port, settings.grace_seconds) == (0, 60)
+    assert (settings.liveness_port, settings.metrics_port) == (0, 9100)
+    assert settings.grace_seconds == 60
+    assert settings.log_format == "json"
 
 
 def test_empty_is_as_if_it_were_not_set() -> None:
@@ -57,6 +61,8 @@ def test_empty_is_as_if_it_were_not_set() -> None:
         ({"PARCAE_BOARD": "x:1", "PARCAE_RESYNC_SECONDS": "nan"}, "PARCAE_RESYNC_SECONDS: "),
         ({"PARCAE_BOARD": "x:1", "PARCAE_RESYNC_SECONDS": "soon"}, "PARCAE_RESYNC_SECONDS: "),
         ({"PARCAE_BOARD": "x:1", "PARCAE_LIVENESS_PORT": "70000"}, "PARCAE_LIVENESS_PORT: "),
+        ({"PARCAE_BOARD": "x:1", "PARCAE_LOG_FORMAT": "xml"}, "PARCAE_LOG_FORMAT: "),
+        ({"PARCAE_BOARD": "x:1", "PARCAE_METRICS_PORT": "-1"}, "PARCAE_METRICS_PORT: "),
         ({"PARCAE_BOARD": "x:1", "PARCAE_GRACE_SECONDS": "-1"}, "PARCAE_GRACE_SECONDS: "),
     ],
 )

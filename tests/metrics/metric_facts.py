@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from parcae_api.job import Instances
@@ -24,6 +24,7 @@ from parcae_api.planning import ForecastSummary, PlanAnswer
 from parcae_operator.metrics.collector import OperatorCollector
 from parcae_operator.metrics.facts import JobFacts, NodeGroup
 from parcae_operator.metrics.meter import Meter
+from parcae_operator.metrics.text import write_text
 
 HORIZON = 12
 
@@ -91,7 +92,7 @@ def facts(name: str = "gpt", **changes: Any) -> JobFacts:
         "written": status(),
         "instances": Instances(min=2, max=16),
         "answer": answer(),
-        "checkpoint_age_s": 12.5,
+        "checkpoint_unix_s": time.time() - 1000,
         **changes,
     }
     return JobFacts(**given)
@@ -153,7 +154,7 @@ def read(text: str) -> Samples:
 
 
 def scrape(source: Source, meter: Meter | None = None) -> Samples:
-    return read(generate_latest(registry_of(source, meter)).decode())
+    return read(write_text(registry_of(source, meter)).decode())
 
 
 class Told:

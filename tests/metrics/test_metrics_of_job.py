@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from metric_facts import answer, condition, facts, status, told
 
@@ -61,6 +63,14 @@ def test_forecasts_of_any_length_stay_small_and_reach_the_horizon(length: int) -
         assert float(seconds) == 30 * value
     if length:
         assert found[f"{30 * length}", "0.9"] == length
+
+
+def test_short_horizons_have_points_of_their_own() -> None:
+    values = (1.0, 2.0, 3.0, 4.0, 5.0)
+    forecast = ForecastSummary(
+        model="m", interval_s=30, mean=values, low=values, high=values, removed=0, added=0
+    )
+    assert {seconds for (seconds, _), _ in forecast_points(forecast)} == {"30", "60", "90", "150"}
 
 
 def test_an_answer_without_a_forecast_tells_none() -> None:
@@ -139,7 +149,15 @@ def test_the_ideal_is_of_what_could_train_now(
 
 
 def test_what_is_not_known_is_not_told() -> None:
-    tell = told(facts(instances=None, checkpoint_age_s=None))
+    tell = told(facts(instances=None, checkpoint_unix_s=None))
     assert tell("instances_min") is tell("instances_max") is None
     assert tell("checkpoint_age_seconds") is None
-    assert told(facts())("checkpoint_age_seconds") == 12.5
+
+
+def test_the_age_of_the_newest_checkpoint() -> None:
+    def age(**changes: object) -> float | None:
+        return told(facts(**changes))("checkpoint_age_seconds")
+
+    assert age() == pytest.approx(1000, abs=60)
+    assert age(checkpoint_unix_s=time.time() + 1000) == 0  # a clock elsewhere is ahead
+    assert age(now=status(conditions=(condition(ConditionType.SUSPENDED, True),))) is None

@@ -1,4 +1,4 @@
-"""What the operator tells Prometheus: its own list, and an answer of its with everything in it."""
+"""What operator and planner tell Prometheus: their lists, and answers with everything in them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import re
 from typing import Any
 
 import promql_parser
-from tests.metrics.metric_facts import Samples, Source, facts, scrape
+from tests.metrics.metric_facts import Samples, Source, facts, read, scrape
 
 from parcae_api.events import NoticeGiven
 from parcae_operator.metrics.collector import METRICS
 from parcae_operator.metrics.facts import NodeGroup
 from parcae_operator.metrics.meter import Meter
 from parcae_operator.metrics.metric import Kind, Metric
+from parcae_optimizer.service_meter import ServiceMeter
+
+__all__ = ["METRICS", "PLANNERS", "SERIES", "TARGET_LABELS", "Kind", "answer", "selects", "series"]
 
 _SUFFIXES = {
     Kind.GAUGE: ("",),
@@ -31,13 +34,16 @@ def series(metric: Metric) -> dict[str, frozenset[str]]:
     }
 
 
+PLANNERS = read(ServiceMeter().text().decode())
+"""A scrape of the planner."""
 SERIES = {name: labels for metric in METRICS for name, labels in series(metric).items()}
+SERIES |= {name: frozenset(dict(labels)) for name, labels in PLANNERS}
 TARGET_LABELS = frozenset({"namespace"})
 """What Prometheus adds to operator-wide series: whose operator it is."""
 
 
 def answer() -> Samples:
-    """A scrape of an operator with the job team/gpt, whose values and labels are all there."""
+    """A scrape of planner and operator, with the job team/gpt, in which all labels are there."""
     groups = {
         NodeGroup("a", True, "healthy"): 3,
         NodeGroup("b", True, "leaving"): 1,
@@ -48,7 +54,7 @@ def answer() -> Samples:
         at_unix_s=0.0, incarnation="a", node="n", deadline_unix_s=30.0, source="sigterm"
     )
     meter.noticed(notice)
-    return scrape(Source(looks=[facts], groups=lambda: groups), meter)
+    return scrape(Source(looks=[facts], groups=lambda: groups), meter) | PLANNERS
 
 
 def selects(selector: Any, samples: Samples) -> bool:

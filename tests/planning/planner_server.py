@@ -9,16 +9,19 @@ from contextlib import contextmanager
 
 import uvicorn
 
+from parcae_api.planning import Planner
 from parcae_optimizer.service import make_app
 from parcae_predictor import predictor_of
 
 
 @contextmanager
-def serving() -> Iterator[str]:
-    """A service on a free port."""
+def serving(planner: Planner | None = None) -> Iterator[str]:
+    """A service on a free port, of the liveput planner if none is given."""
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
-        uvicorn.Config(make_app(predictor_of("hazard")), log_level="warning", lifespan="off")
+        uvicorn.Config(
+            make_app(predictor_of("hazard"), planner), log_level="critical", lifespan="off"
+        )
     )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

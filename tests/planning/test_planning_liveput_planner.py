@@ -67,6 +67,25 @@ def test_it_says_what_it_expects_and_why() -> None:
     assert "losses and" in answer.why
 
 
+def test_the_ideal_is_the_fastest_that_these_workers_allow() -> None:
+    careful = plan(request(4), Sure(2, 1))
+    fastest = ReactivePlanner().plan(request(4)).samples_per_second
+    assert careful.ideal_samples_per_second == pytest.approx(fastest)
+    measured = plan(request(2, step_seconds={"2x1": 100.0, "1x2": 1.0}), Sure())
+    assert measured.ideal_samples_per_second == pytest.approx(32.0)
+    unmeasured = make_profile([0.1] * 4)
+    layers = tuple(layer.model_copy(update={"seconds": None}) for layer in unmeasured.layers)
+    guess = request(2, profile=unmeasured.model_copy(update={"layers": layers}))
+    assert plan(guess).ideal_samples_per_second is None  # sizes only rank
+    assert ReactivePlanner().plan(guess).ideal_samples_per_second is None
+
+
+def test_the_median_of_a_forecast() -> None:
+    answer = plan(request(4), Sure(1, 1))
+    assert answer.forecast is not None
+    assert answer.forecast.median[:3] == (3.0, 2.0, 2.0)
+
+
 def test_the_same_question_gets_the_same_answer() -> None:
     planner = LiveputPlanner(predictor_of("hazard"))
     first = planner.plan(request(6))

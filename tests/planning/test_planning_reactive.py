@@ -103,6 +103,12 @@ def test_why_nothing_fits_is_said() -> None:
     )
 
 
+def test_the_ideal_is_the_best_even_where_todays_layout_stays() -> None:
+    profile = make_profile([0.1] * 6)
+    best = ask(profile, 4)
+    assert best.ideal_samples_per_second == best.samples_per_second
+
+
 def test_no_workers_no_layout() -> None:
     assert ask(make_profile([0.1]), 0).layout is None
 

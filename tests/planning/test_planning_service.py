@@ -12,6 +12,7 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from planner_server import serving
 from planning_helpers import make_profile
+from prometheus_client.parser import text_string_to_metric_families
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -20,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from parcae_api.errors import InputError, PlannerUnavailable
-from parcae_api.planning import ForecastRequest, PlanRequest
+from parcae_api.planning import ForecastRequest, PlanAnswer, PlanRequest
 from parcae_optimizer.client import PlannerClient
 from parcae_optimizer.liveput_planner import LiveputPlanner
 from parcae_optimizer.service import MOST_BODY_BYTES, make_app
@@ -92,11 +93,64 @@ def test_a_body_of_untold_length_is_refused_unread(url: str) -> None:
     assert "send content-length" in answer.text
 
 
-def test_health_and_metrics(url: str) -> None:
+def test_health(url: str) -> None:
     assert httpx.get(f"{url}/healthz").json() == {"status": "ok"}
-    httpx.post(f"{url}/v1/plan", content=request().to_json())
-    text = httpx.get(f"{url}/metrics").text
-    assert 'parcae_planner_seconds_count{kind="plan"}' in text
+    with PlannerClient(url) as client:
+        assert client.is_up()
+    with PlannerClient(f"{url}/nowhere") as client:
+        assert not client.is_up()
+
+
+CLOSE = {"connection": "close"}
+"""After a fault the server closes the connection, with whatever is asked on it meanwhile."""
+
+
+class Faulty:
+    """Fails."""
+
+    def plan(self, request: PlanRequest) -> PlanAnswer:
+        raise RuntimeError("a mistake in this program")
+
+
+def metrics(client: httpx.Client) -> dict[str, float]:
+    """Samples by name and values of labels."""
+    families = text_string_to_metric_families(client.get("/metrics").text)
+    return {
+        " ".join([s.name, *(s.labels[k] for k in sorted(s.labels))]): s.value
+        for family in families
+        for s in family.samples
+    }
+
+
+def test_requests_are_counted_by_outcome_and_timed() -> None:
+    with serving() as address, httpx.Client(base_url=address, headers=CLOSE) as client:
+        before = metrics(client)
+        assert before["parcae_planner_requests_total plan answered"] == 0
+        for _ in range(2):
+            assert client.post("/v1/plan", json=json.loads(request().to_json())).status_code == 200
+        client.post("/v1/plan", json={})
+        client.post("/v1/plan", content=b"[" * (MOST_BODY_BYTES + 1))
+        client.post("/v1/forecast", json={"num_workers": 1})
+        client.get("/v1/nothing")
+        after = metrics(client)
+    outcomes = {k: v for k, v in after.items() if k.startswith("parcae_planner_requests_total")}
+    assert outcomes == {
+        "parcae_planner_requests_total plan answered": 2,
+        "parcae_planner_requests_total plan refused": 2,
+        "parcae_planner_requests_total plan failed": 0,
+        "parcae_planner_requests_total forecast answered": 1,
+        "parcae_planner_requests_total forecast refused": 0,
+        "parcae_planner_requests_total forecast failed": 0,
+    }
+    assert after["parcae_planner_seconds_count plan"] == 2
+    assert after["parcae_planner_waiting_seconds_count plan"] == 2
+    assert 0 < after["parcae_planner_seconds_sum plan"] < 10
+
+
+def test_a_fault_of_the_planner_is_counted_as_such() -> None:
+    with serving(Faulty()) as address, httpx.Client(base_url=address, headers=CLOSE) as client:
+        assert client.post("/v1/plan", json=json.loads(request().to_json())).status_code == 500
+        assert metrics(client)["parcae_planner_requests_total plan failed"] == 1
 
 
 def test_nobody_answers() -> None:

@@ -98,6 +98,12 @@ class JobThread:
         leader = self.loop.board_state.leader
         return leader is not None and leader != self._services.claim.leader
 
+    @property
+    def checkpoint_unix_s(self) -> float | None:
+        """When the newest complete checkpoint was written; None where none is known of."""
+        progress = self.loop.board_state.progress
+        return progress.checkpoint_unix_s if progress is not None else None
+
     def update(self, job: ParcaeJob) -> None:
         """The user has edited the job."""
         self._job = job

@@ -121,6 +121,7 @@ class JobRunner:
             written=written,
             instances=job.spec.instances if job is not None else None,
             answer=thread.planner.newest if thread is not None else None,
+            checkpoint_unix_s=thread.checkpoint_unix_s if thread is not None else None,
         )
 
     @property

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError, field_validator
 from parcae_api.errors import InputError
 from parcae_api.job import explain
 from parcae_api.model import Contract
+from parcae_operator.log_lines import LogFormat
 
 PREFIX = "PARCAE_"
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
@@ -42,6 +43,8 @@ class OperatorSettings(Contract):
     liveness_port: Port = 8080
     metrics_port: Port = 8081
     """Where Prometheus asks, at /metrics; 0: nowhere."""
+    log_format: LogFormat = LogFormat.TEXT
+    """``text`` for people, ``json`` for what collects logs."""
     grace_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
     """terminationGracePeriodSeconds of agent pods whose template has none."""
 

@@ -51,7 +51,7 @@ class Facts:
 
     def board_up(self) -> bool | None:
         """See ``FactSource``."""
-        return False if self._services.claim.board_is_away else self._pulse.board_up
+        return self._pulse.board_up
 
     def planner_up(self) -> bool | None:
         """See ``FactSource``."""

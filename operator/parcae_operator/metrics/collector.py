@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -74,7 +75,7 @@ class OperatorCollector(Collector):
 def _add_one(families: Families, look: Callable[[], JobFacts | None]) -> None:
     facts = look()
     if facts is not None:
-        add_job(families, facts)
+        add_job(families, facts, time.time())
 
 
 def _add_up(families: Families, metric: Metric, is_up: bool | None) -> None:

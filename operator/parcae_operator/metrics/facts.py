@@ -26,8 +26,8 @@ class JobFacts:
     """As the user wants it; None while no spec is known that works."""
     answer: PlanAnswer | None = None
     """The planner's newest; None before the first question."""
-    checkpoint_age_s: float | None = None
-    """Since the newest complete checkpoint; None where there is none, or none is known."""
+    checkpoint_unix_s: float | None = None
+    """When the newest complete checkpoint was written; None where none is known of."""
 
 
 class NodeGroup(NamedTuple):

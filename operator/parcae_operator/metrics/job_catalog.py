@@ -133,8 +133,8 @@ SAMPLES_COMMITTED = _counter(
 CHECKPOINT_AGE = _gauge(
     "checkpoint_age_seconds",
     "s",
-    "Since the newest checkpoint that has every layer was complete, by the worker's clock; absent "
-    "before the first, without checkpoint.path, and until an epoch has committed a step.",
+    "Since the newest checkpoint that has every layer was complete; absent before the first, "
+    "without checkpoint.path, while the job is suspended, and for seconds after a change of plan.",
     source="the board (progress)",
 )
 JOB_CONDITION = _gauge(

@@ -15,16 +15,17 @@ from parcae_operator.status import is_over
 _STATES = ("training", "standby", "starting", "pending", "leaving")
 
 
-def add_job(families: Families, facts: JobFacts) -> None:
-    """All that is told of one job."""
+def add_job(families: Families, facts: JobFacts, now_unix_s: float) -> None:
+    """All that is told of one job at that time."""
     of_job = (facts.namespace, facts.name)
     _add_speeds(families, of_job, facts)
     _add_instances(families, of_job, facts)
     _add_plan(families, of_job, facts)
     _add_counters(families, of_job, facts.written)
     _add_conditions(families, of_job, facts.now)
-    if facts.checkpoint_age_s is not None:
-        families.add(jobs.CHECKPOINT_AGE, of_job, facts.checkpoint_age_s)
+    if facts.checkpoint_unix_s is not None and not _rests(facts.now):
+        age_s = max(0.0, now_unix_s - facts.checkpoint_unix_s)
+        families.add(jobs.CHECKPOINT_AGE, of_job, age_s)
 
 
 def _add_speeds(families: Families, of_job: tuple[str, str], facts: JobFacts) -> None:
@@ -36,13 +37,18 @@ def _add_speeds(families: Families, of_job: tuple[str, str], facts: JobFacts) ->
 
 def _ideal(facts: JobFacts) -> float | None:
     now, wanted, answer = facts.now, facts.instances, facts.answer
-    if is_over(now) or now.holds(ConditionType.SUSPENDED):
+    if _rests(now):
         return 0.0
     if wanted is not None and now.instances < wanted.min:
         return 0.0
     if answer is None:
         return None
     return answer.ideal_samples_per_second if answer.layout is not None else 0.0
+
+
+def _rests(now: JobStatus) -> bool:
+    """Whether nothing is to train: it is over or suspended."""
+    return is_over(now) or now.holds(ConditionType.SUSPENDED)
 
 
 def _add_instances(families: Families, of_job: tuple[str, str], facts: JobFacts) -> None:
@@ -53,7 +59,7 @@ def _add_instances(families: Families, of_job: tuple[str, str], facts: JobFacts)
         families.add(jobs.INSTANCES_MIN, of_job, facts.instances.min)
         families.add(jobs.INSTANCES_MAX, of_job, facts.instances.max)
     forecast = facts.answer.forecast if facts.answer is not None else None
-    if forecast is not None and not is_over(facts.now):
+    if forecast is not None and not _rests(facts.now):
         for labels, value in forecast_points(forecast):
             families.add(jobs.FORECAST, (*of_job, *labels), value)
 

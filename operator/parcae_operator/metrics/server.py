@@ -9,7 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
+
+from parcae_operator.metrics.text import CONTENT_TYPE, write_text
 
 _log = logging.getLogger(__name__)
 
@@ -67,10 +68,9 @@ def _handler(registry: CollectorRegistry) -> type[BaseHTTPRequestHandler]:
             if urlsplit(self.path).path != _PATH:
                 self.send_error(404, f"metrics are at {_PATH}")
                 return
-            encode, content_type = choose_encoder(self.headers.get("Accept", ""))
-            body = encode(registry)
+            body = write_text(registry)
             self.send_response(200)
-            self.send_header("Content-Type", content_type)
+            self.send_header("Content-Type", CONTENT_TYPE)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
