@@ -61,7 +61,7 @@ LABEL org.opencontainers.image.title="parcae-operator" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="Apache-2.0"
 USER 65532:65532
-EXPOSE 8080
+EXPOSE 8080 8081
 ENTRYPOINT ["parcae-operator"]
 
 

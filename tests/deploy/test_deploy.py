@@ -69,7 +69,7 @@ def test_rights_of_the_operator(cluster: Cluster) -> None:
 
 def test_nothing_is_refused_to_the_operator(cluster: Cluster) -> None:
     log = cluster.kubectl("logs", "-n", NAMESPACE, "deployment/parcae-operator")
-    assert "403" not in log
+    assert ": 403 " not in log
     assert "orbidden" not in log
 
 

@@ -258,9 +258,10 @@ def test_a_crash_of_the_users_code(site: Site) -> None:
     assert after["preemptions"] == before["preemptions"]
 
 
+@pytest.mark.timeout(1200, func_only=True)  # it trains all of it once more
 def test_the_finished_run_is_an_undisturbed_one(site: Site) -> None:
     site.set_pace(0.0)
-    site.wait("it is completed", lambda s: s["phase"] == "Completed", bound_s=240)
+    site.wait("it is completed", lambda s: s["phase"] == "Completed", bound_s=600)
     proof = prove(site)
     site.note("steps committed", str(proof.steps))
     site.note("samples lost, repeated", f"{proof.lost}, {proof.repeated}", "0, 0")
