@@ -26,7 +26,7 @@ def _our_threads() -> set[threading.Thread]:
     return {t for t in threading.enumerate() if t.name.startswith(ours)}
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
     """For tests that do it no harm."""
     folder = tmp_path_factory.mktemp("shared")

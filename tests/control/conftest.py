@@ -11,7 +11,7 @@ from control_site import Site
 from parcae_cli.etcd_server import EtcdServer
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def shared_etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
     folder = tmp_path_factory.mktemp("control")
     with EtcdServer(folder / "etcd", folder / "etcd.log", unsafe_no_fsync=True) as server:

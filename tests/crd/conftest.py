@@ -13,7 +13,7 @@ from tests.cluster.fixtures import cluster_needs
 __all__ = ["cluster_needs"]
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def crd_server(cluster_needs: None) -> Iterator[Server]:
     """It knows ParcaeJobs."""
     with Cluster.up(f"crd-{os.getpid()}", services=False) as cluster:

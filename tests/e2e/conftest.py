@@ -22,7 +22,7 @@ __all__ = ["cluster_needs"]
 _sites: list[Site] = []
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def site(cluster_needs: None) -> Iterator[Site]:
     """Four spot nodes and one that stays, for what must not be preempted.
 

@@ -10,7 +10,7 @@ import pytest
 from parcae_cli.etcd_server import EtcdServer
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def kube_etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
     folder = tmp_path_factory.mktemp("kube")
     with EtcdServer(folder / "etcd", folder / "etcd.log", unsafe_no_fsync=True) as server:

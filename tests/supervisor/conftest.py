@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.processes)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def shared_etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
     folder = tmp_path_factory.mktemp("supervisor")
     with EtcdServer(folder / "etcd", folder / "etcd.log", unsafe_no_fsync=True) as server:
