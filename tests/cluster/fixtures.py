@@ -46,8 +46,8 @@ def cluster_needs() -> None:
 def cluster(cluster_needs: None) -> Iterator[Cluster]:
     """A cluster of three nodes for all tests of a folder: they leave those three as they are.
 
-    It ends with the last test of that folder, which needs an ``__init__.py`` (pytest knows no end of
-    others but the session's), so that no idle cluster slows the rest of the session.
+    It ends with that folder's last test, so that no idle cluster slows the rest of the session. The
+    folder needs an ``__init__.py``: of others pytest knows no end but the session's.
     """
     specs = [NodeSpec(name, {"parcae.test/zone": name}) for name in NODES]
     with Cluster.up(f"test-{os.getpid()}", specs) as running:
