@@ -37,13 +37,16 @@ from parcae_operator.observation import (
     Observation,
     Pod,
     Trouble,
+    is_formed,
     staying_instances,
     staying_workers,
 )
 from parcae_operator.view import BoardState, BoardView, EventSink
 
 _log = logging.getLogger(__name__)
-_RESYNC_SECONDS = 0.5
+_RESYNC_SECONDS, _CALM_SECONDS = 0.5, 2.0
+"""Between two looks that nothing has caused. Calm: all train as planned, so only time can pass."""
+_CALM_PER_INTERVAL = 30
 _SETTLE_SECONDS = 0.02
 """Notices and losses of one moment arrive within milliseconds: one plan answers them all."""
 _EVENTS_KEPT = 200
@@ -127,6 +130,7 @@ class JobLoop:
         self._availability: Availability | None = None
         self._learnt = Learnt()
         self._attention = Attention(interval_s)
+        self._rest_s = _RESYNC_SECONDS
         self._news = News(self._report)
         self.status = JobStatus()
         """As of the last look; without conditions before the first."""
@@ -178,7 +182,7 @@ class JobLoop:
                 self._on_turn()
                 if end is not None:
                     return end
-                self._wake.wait(_RESYNC_SECONDS)
+                self._wake.wait(self._rest_s)
                 # Not a poll: what arrives within this time is decided on together.
                 if self._wake.is_set():
                     time.sleep(_SETTLE_SECONDS)
@@ -194,6 +198,7 @@ class JobLoop:
 
     def _turn(self) -> End | None:
         seen = self._attention.on(self._observe())
+        self._rest_s = self._next_look_s(seen)
         self._news.saw(seen)
         self._write_crashes_down(seen)
         for action in decide(seen, self._planner):
@@ -209,6 +214,12 @@ class JobLoop:
                 case Complete() | Fail():
                     return action
         return None
+
+    def _next_look_s(self, seen: Observation) -> float:
+        """Seconds to the next look; what changes on the board or in the cluster wakes it before."""
+        if self._interval_s is None or not (seen.more_of_the_same and is_formed(seen)):
+            return _RESYNC_SECONDS
+        return max(_RESYNC_SECONDS, min(_CALM_SECONDS, self._interval_s / _CALM_PER_INTERVAL))
 
     def _observe(self) -> Observation:
         state = self._view.state()

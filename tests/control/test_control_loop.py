@@ -97,6 +97,23 @@ def test_a_loss_is_answered_in_a_moment(site: Site) -> None:
     assert time.monotonic() - started < 2.0  # 0.05 s on an idle machine
 
 
+def test_a_job_that_trains_as_planned_is_looked_at_rarely_and_still_answered_at_once(
+    site: Site,
+) -> None:
+    running = site.start(interval_s=60.0)
+    site.ready("a", "b")
+    site.await_plan(1)
+    site.form()
+    wait_until(lambda: running.loop._rest_s == 2.0, "nothing is left to do")
+    site.ready("c")
+    wait_until(lambda: running.loop._rest_s == 0.5, "its plan has to form")
+    assert len(grid_of(site.await_plan(2))) == 3
+    site.form()
+    wait_until(lambda: running.loop._rest_s == 2.0, "nothing is left to do")
+    site.lose("c")
+    assert site.await_plan(3).reason is PlanReason.LOSS
+
+
 def test_what_happens_at_one_moment_is_answered_by_one_plan(site: Site) -> None:
     site.start_training("a", "b", "c", "d")
     for name in ("a", "b", "c"):
