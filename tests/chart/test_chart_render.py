@@ -206,7 +206,7 @@ def test_etcd_keeps_its_data_or_not(render: Render) -> None:
     assert kept["spec"]["volumeClaimTemplates"][0]["spec"]["resources"] == {
         "requests": {"storage": "2Gi"}
     }
-    lost = by_kind(render(etcd={"persistence": {"enabled": False}}), "StatefulSet")
+    lost = by_kind(render(etcd={"replicas": 1, "persistence": {"enabled": False}}), "StatefulSet")
     [spec] = [each["spec"] for each in lost.values()]
     assert "volumeClaimTemplates" not in spec
     assert {"name": "data", "emptyDir": {}} in spec["template"]["spec"]["volumes"]
@@ -227,6 +227,7 @@ def test_names_fit(render: Render) -> None:
         ({"etcd": {"persistence": {"size": "much"}}}, "size"),
         ({"etcd": {"enabled": False}}, "endpoints"),
         ({"etcd": {"replicas": 2}}, "replicas"),
+        ({"etcd": {"persistence": {"enabled": False}}}, "persistence.enabled"),
         ({"etcd": {"security": {"enable": True}}}, "enable"),
         ({"etcd": {"security": {"certManager": {"enabled": True}}}}, "issuerRef"),
         ({"board": {"endpoints": ["http://etcd:2379/"]}}, "endpoints"),

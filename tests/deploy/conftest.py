@@ -16,7 +16,7 @@ __all__ = ["cluster_needs"]
 SPOT = {"cloud.google.com/gke-spot": "true"}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def cluster(cluster_needs: None) -> Iterator[Cluster]:
     """Two nodes: one that stays, one on spot."""
     nodes = [NodeSpec("safe"), NodeSpec("spot-1", SPOT, provider_id="gce://test/zone-a/spot-1")]
