@@ -365,15 +365,18 @@ def _is_locked(data_dir: Path) -> bool:
 
 
 def _last_words(log_file: Path, offset: int) -> str:
-    """Why this start failed: etcd's last complaint in JSON, else what it wrote first."""
+    """Why this start failed: etcd's last and worst complaint in JSON, else what it wrote first."""
     with log_file.open("rb") as log:
         log.seek(offset)
         lines = log.read().decode(errors="replace").strip().splitlines()
-    for line in reversed(lines):
+    said: list[tuple[bool, str]] = []
+    for line in lines:
         try:
             entry = json.loads(line)
             if entry["level"] not in ("debug", "info"):
-                return ": ".join(str(entry[k]) for k in ("msg", "error") if entry.get(k))
+                words = ": ".join(str(entry[k]) for k in ("msg", "error") if entry.get(k))
+                said.append((entry["level"] != "warn", words))
         except (ValueError, TypeError, KeyError):
             continue
-    return lines[0] if lines else "it logged nothing"
+    grave = [words for is_grave, words in said if is_grave] or [words for _, words in said]
+    return grave[-1] if grave else lines[0] if lines else "it logged nothing"

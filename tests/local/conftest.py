@@ -29,11 +29,14 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk that has room for etcd's log and little more."""
+    """A disk that has room for the two files of etcd's log, 64 MB each, and little more.
+
+    With room for one, etcd fills it for a moment at its start, by trying to make the second.
+    """
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=100m", "tmpfs", str(folder)], check=False
+        ["mount", "-t", "tmpfs", "-o", "size=160m", "tmpfs", str(folder)], check=False
     )
     if mounted.returncode:
         pytest.skip("LEFT OUT: this machine does not let root mount a small disk")
