@@ -42,8 +42,10 @@ def started_ticks(pid: int) -> int | None:
 
 
 def _ticks(stat: str) -> int | None:
+    """None once all of it is dead: its first thread may be, and others still hold its ports."""
     fields = stat[stat.rindex(")") + 2 :].split()
-    return None if fields[0] in "ZX" else int(fields[19])
+    state, threads, started = fields[0], int(fields[17]), int(fields[19])
+    return None if state in "ZX" and threads <= 1 else started
 
 
 @dataclass(frozen=True)

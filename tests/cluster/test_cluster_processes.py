@@ -74,6 +74,24 @@ def test_who_ignores_sigterm_is_killed(process: Process) -> None:
     assert not process.alive()
 
 
+def test_a_process_lives_as_long_as_any_of_its_threads(process: Process) -> None:
+    """It holds its ports until then; what is started in its place would find them taken."""
+    lines = (
+        "import ctypes, threading, time",
+        "threading.Thread(target=time.sleep, args=(600,)).start()",
+        "ctypes.CDLL(None).pthread_exit(None)",
+    )
+    pid = process.start([sys.executable, "-c", "; ".join(lines)])
+    until("its first thread is dead", lambda: state_of(pid) == "Z", bound_s=20)
+    assert process.alive()
+    process.kill()
+    assert not process.alive()
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 def test_a_wait_in_vain_says_for_what_and_shows_the_log(tmp_path: Path) -> None:
     log = tmp_path / "etcd.log"
     log.write_text("first\nno space left\n")
