@@ -19,8 +19,8 @@ from parcae_api.board_access import CA, PASSWORD, USER, BoardAccess
 from parcae_api.board_keys import ROOT
 from parcae_api.etcd import EtcdClient
 from parcae_api.etcd_types import Login
-from parcae_api.job import API_VERSION, KIND, ParcaeJob
-from parcae_operator.kube.labels import JOB, JOB_UID, JobKey
+from parcae_api.job import ParcaeJob
+from parcae_operator.kube.labels import JOB, JOB_UID, JobKey, owner_reference
 
 _log = logging.getLogger(__name__)
 
@@ -149,16 +149,7 @@ def _secret(job: ParcaeJob, data: Mapping[str, bytes]) -> Object:
                 JOB: job.metadata.name,
                 JOB_UID: job.metadata.uid,
             },
-            "ownerReferences": [
-                {
-                    "apiVersion": API_VERSION,
-                    "kind": KIND,
-                    "name": job.metadata.name,
-                    "uid": job.metadata.uid,
-                    "controller": True,
-                    "blockOwnerDeletion": False,
-                }
-            ],
+            "ownerReferences": [owner_reference(job)],
         },
         "type": "Opaque",
         "data": {name: base64.b64encode(value).decode() for name, value in data.items()},

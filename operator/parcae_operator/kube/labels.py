@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from parcae_api.job import API_VERSION, KIND, ParcaeJob
+
 JOB = "parcae.dev/job"
 """Label of an agent pod: its job's name."""
 JOB_UID = "parcae.dev/job-uid"
@@ -39,3 +41,15 @@ def owner_of(pod: dict[str, Any]) -> tuple[JobKey, str]:
     labels = metadata.get("labels") or {}
     key = JobKey(str(metadata.get("namespace", "")), str(labels.get(JOB, "")))
     return key, str(labels.get(JOB_UID, ""))
+
+
+def owner_reference(job: ParcaeJob) -> dict[str, Any]:
+    """With it an object goes when its job does; deleting the job does not wait for it."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "name": job.metadata.name,
+        "uid": job.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from parcae_api.errors import InputError
-from parcae_api.job import API_VERSION, KIND, ParcaeJob
+from parcae_api.job import ParcaeJob
 from parcae_operator.kube.board_users import secret_name
 from parcae_operator.kube.labels import (
     ACCESS_PATH,
@@ -23,6 +23,7 @@ from parcae_operator.kube.labels import (
     JOB_UID,
     LEDGER_PATH,
     SHARED_PATH,
+    owner_reference,
 )
 from parcae_operator.kube.settings import OperatorSettings
 
@@ -101,16 +102,7 @@ def _metadata(job: ParcaeJob, name: str, given: Object, container: str) -> Objec
             **_part(given, "annotations", where),
             "kubectl.kubernetes.io/default-container": container,
         },
-        "ownerReferences": [
-            {
-                "apiVersion": API_VERSION,
-                "kind": KIND,
-                "name": job.metadata.name,
-                "uid": job.metadata.uid,
-                "controller": True,
-                "blockOwnerDeletion": False,
-            }
-        ],
+        "ownerReferences": [owner_reference(job)],
     }
 
 
