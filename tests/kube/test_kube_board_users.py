@@ -153,6 +153,19 @@ def test_a_board_that_lost_its_data_is_protected_anew(asking_etcd: EtcdServer) -
     on_site(asking_etcd.endpoint, work, access=ACCESS)
 
 
+def test_jobs_at_work_are_known_before_a_new_operator_protects_their_board(
+    asking_etcd: EtcdServer,
+) -> None:
+    async def work(site: KubeSite) -> None:
+        site.apply()  # it was at work when operator and board were lost
+        site.start()
+        asked = site.client.users
+        await until(lambda: asked.are_asked(ROOT), "everybody is asked")
+        assert len(asked.names()) == 2
+
+    on_site(asking_etcd.endpoint, work, access=ACCESS)
+
+
 def test_the_authoritys_certificate_comes_along(tmp_path: Path) -> None:
     ca = tmp_path / "ca.crt"
     ca.write_text("a certificate")

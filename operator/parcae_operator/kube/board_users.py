@@ -11,7 +11,7 @@ import base64
 import hashlib
 import hmac
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +46,14 @@ class BoardUsers:
         self._root = access.login
         self._ca: Path | None = access.tls.ca if access.tls is not None else None
 
-    def protect(self, jobs: Iterable[ParcaeJob]) -> None:
+    def protect(self, uids: Mapping[JobKey, str]) -> None:
         """See that the board asks everybody who they are.
 
         One that has lost its data asks nobody: the agents that are at work must be known to it
         before it does.
 
         Args:
-            jobs: All that there are.
+            uids: Of all jobs that there are.
 
         Raises:
             BoardError: it did not answer, or knows another root.
@@ -61,8 +61,8 @@ class BoardUsers:
         users = self._client.users
         if self._root is None or users.are_asked(self._root):
             return
-        for job in jobs:
-            self.admit(job)
+        for key, uid in uids.items():
+            users.admit(_login(self._root, key, uid), _prefix(key))
         users.protect(self._root)
         _log.info("the board is protected: one user for each job")
 
@@ -76,7 +76,7 @@ class BoardUsers:
         data: dict[str, bytes] = {}
         if self._root is not None:
             login = _login(self._root, key, uid)
-            self._client.users.admit(login, f"{ROOT}{key}/")
+            self._client.users.admit(login, _prefix(key))
             data |= {USER: login.user.encode(), PASSWORD: login.password.encode()}
         if self._ca is not None:
             data[CA] = self._ca.read_bytes()
@@ -125,6 +125,10 @@ class BoardUsers:
             if uids.get(key) != uid:
                 _log.info("dismissing the board's user of %s, which is deleted", key)
                 self.dismiss(key, uid)
+
+
+def _prefix(key: JobKey) -> str:
+    return f"{ROOT}{key}/"
 
 
 def _user(key: JobKey, uid: str) -> str:

@@ -138,12 +138,13 @@ class Jobs:
         boards, users = await self._left_on_board() if first else ({}, {})
         jobs_asked_s = time.monotonic()
         bodies = {job_of(body): body for body in await services.api.jobs(namespace)}
-        await self._protect_board()
+        # What a watch has said since is newer than the list; later ones go to the runners at once.
+        bodies |= self._waiting
+        uids = {key: identity(body)[0] for key, body in bodies.items() if not _is_going(body)}
+        await self._protect_board(uids)
         self._is_ready = True
-        if first:
-            # What a watch has said since is newer than the list.
-            bodies = {**bodies, **self._waiting}
-            self._waiting.clear()
+        bodies |= self._waiting
+        self._waiting.clear()
         for body in bodies.values():
             self.saw(body)
         for runner in list(self._runners.values()):
@@ -154,15 +155,14 @@ class Jobs:
         for runner in self._runners.values():
             runner.listed(asked_s)
         if first:
-            await self._clear_orphans(boards, users, bodies)
+            await self._clear_orphans(boards, users, uids)
 
-    async def _protect_board(self) -> None:
+    async def _protect_board(self, uids: dict[JobKey, str]) -> None:
         users = self._services.users
         if users is None:
             return
-        known = [runner.job for runner in self._runners.values() if runner.job is not None]
         try:
-            await asyncio.to_thread(users.protect, known)
+            await asyncio.to_thread(users.protect, uids)
         except BoardError as error:
             _log.warning("the board is not protected yet: %s", error)
 
@@ -178,11 +178,8 @@ class Jobs:
             _log.info("boards without a job are not looked for: %s", error)
             return {}, {}
 
-    async def _clear_orphans(
-        self, boards: Boards, users: Users, bodies: dict[JobKey, Object]
-    ) -> None:
+    async def _clear_orphans(self, boards: Boards, users: Users, uids: dict[JobKey, str]) -> None:
         """Boards of jobs whose deletion was asked for while no operator was there."""
-        uids = {key: identity(body)[0] for key, body in bodies.items() if not _is_going(body)}
         try:
             await asyncio.to_thread(clear_orphans, self._services.board, boards, uids)
             if self._services.users is not None:

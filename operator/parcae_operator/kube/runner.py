@@ -125,11 +125,6 @@ class JobRunner:
         )
 
     @property
-    def job(self) -> ParcaeJob | None:
-        """Its last spec that works; None before the first one was seen."""
-        return self._job
-
-    @property
     def is_over(self) -> bool:
         """Whether it has nothing more to do."""
         return self._task.done()
