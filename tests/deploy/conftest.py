@@ -10,6 +10,7 @@ import pytest
 from tests.cluster import Cluster, NodeSpec
 from tests.cluster.fixtures import cluster_needs
 from tests.deploy.install import install
+from tests.preparation import build_images
 
 __all__ = ["cluster_needs"]
 
@@ -18,8 +19,8 @@ SPOT = {"cloud.google.com/gke-spot": "true"}
 
 @pytest.fixture(scope="package")
 def cluster(cluster_needs: None) -> Iterator[Cluster]:
-    """Two nodes: one that stays, one on spot."""
+    """Two nodes, one that stays and one on spot, started with the images, which takes no disk."""
     nodes = [NodeSpec("safe"), NodeSpec("spot-1", SPOT, provider_id="gce://test/zone-a/spot-1")]
-    with Cluster.up(f"deploy-{os.getpid()}", nodes) as running:
+    with Cluster.up(f"deploy-{os.getpid()}", nodes, archives=build_images()) as running:
         install(running)
         yield running
