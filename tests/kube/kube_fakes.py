@@ -42,6 +42,7 @@ class FakeApi:
         self.jobs_by_name: dict[str, Object] = {}
         self.nodes_by_name: dict[str, Object] = {}
         self.secrets_by_name: dict[str, Object] = {}
+        self.policies_by_name: dict[str, Object] = {}
         self.events: list[Object] = []
         self.calls: list[str] = []
         self.graces: dict[str, int | None] = {}
@@ -134,6 +135,14 @@ class FakeApi:
     async def put_secret(self, secret: Object) -> None:
         self._meet("put_secret")
         self.secrets_by_name[secret["metadata"]["name"]] = copy.deepcopy(secret)
+
+    async def put_network_policy(self, policy: Object) -> None:
+        self._meet("put_network_policy")
+        self.policies_by_name[policy["metadata"]["name"]] = copy.deepcopy(policy)
+
+    async def delete_network_policy(self, namespace: str, name: str) -> None:
+        self._meet("delete_network_policy")
+        self.policies_by_name.pop(name, None)
 
     async def create_event(self, namespace: str, event: Object) -> None:
         self._meet("create_event")

@@ -26,6 +26,7 @@ from parcae_api.progress import Progress
 from parcae_operator.claim import Claim
 from parcae_operator.kube.board_users import BoardUsers
 from parcae_operator.kube.jobs import Jobs
+from parcae_operator.kube.network_policy import NetworkRules
 from parcae_operator.kube.objects import read_status
 from parcae_operator.kube.services import Services
 from parcae_operator.kube.settings import OperatorSettings
@@ -47,6 +48,7 @@ class Operator:
             resync_seconds=0.2,
             node_resync_seconds=0.2,
             board_access=Path("/access") if site.access.login else None,
+            network_policy=site.network_policy,
         )
         self.client = EtcdClient(
             [site.endpoint], login=site.access.login, timeout_s=0.5, patience_s=1.0
@@ -97,6 +99,7 @@ class KubeSite:
         self.name = f"job{next(_names)}"
         self.operators: list[Operator] = []
         self.planner: Planner | None = None
+        self.network_policy: NetworkRules | None = None
         self.client = EtcdClient(
             [endpoint], login=self.access.login, timeout_s=1.0, patience_s=20.0
         )

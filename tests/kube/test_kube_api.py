@@ -200,6 +200,25 @@ def test_a_secret_is_made_or_given_the_same_data_and_never_read() -> None:
     ]
 
 
+def test_a_network_policy_is_made_given_the_same_rules_or_deleted() -> None:
+    policy = {"metadata": {"namespace": "team", "name": "p"}, "spec": {"policyTypes": ["Egress"]}}
+
+    async def work(server: Server, api: ClusterApi) -> None:
+        server.will(refuses(409), says(200, {}))
+        await api.put_network_policy(policy)
+        server.will(says(200, {}), refuses(404))
+        await api.delete_network_policy("team", "p")
+        await api.delete_network_policy("team", "p")
+
+    path = "/apis/networking.k8s.io/v1/namespaces/team/networkpolicies"
+    assert [asked[:4] for asked in with_server(work).asked] == [
+        ("POST", path, {}, policy),
+        ("PATCH", f"{path}/p", {}, {"spec": policy["spec"]}),
+        ("DELETE", f"{path}/p", {}, None),
+        ("DELETE", f"{path}/p", {}, None),
+    ]
+
+
 def test_a_cluster_without_our_kind() -> None:
     async def work(server: Server, api: ClusterApi) -> None:
         server.will(refuses(404))

@@ -32,6 +32,7 @@ def test_everything() -> None:
             "PARCAE_METRICS_PORT": "9100",
             "PARCAE_LOG_FORMAT": "json",
             "PARCAE_GRACE_SECONDS": "60",
+            "PARCAE_NETWORK_POLICY": '{"ingress": [], "egress": [{"ports": [{"port": 53}]}]}',
             "PARCAE_OF_ANOTHER_PROGRAM": "x",
             "PATH": "/bin",
         }
@@ -42,6 +43,8 @@ def test_everything() -> None:
     assert (settings.liveness_port, settings.metrics_port) == (0, 9100)
     assert settings.grace_seconds == 60
     assert settings.log_format == "json"
+    assert settings.network_policy is not None
+    assert settings.network_policy.egress == ({"ports": [{"port": 53}]},)
 
 
 def test_empty_is_as_if_it_were_not_set() -> None:
@@ -63,6 +66,9 @@ def test_empty_is_as_if_it_were_not_set() -> None:
         ({"PARCAE_BOARD": "x:1", "PARCAE_LIVENESS_PORT": "70000"}, "PARCAE_LIVENESS_PORT: "),
         ({"PARCAE_BOARD": "x:1", "PARCAE_LOG_FORMAT": "xml"}, "PARCAE_LOG_FORMAT: "),
         ({"PARCAE_BOARD": "x:1", "PARCAE_METRICS_PORT": "-1"}, "PARCAE_METRICS_PORT: "),
+        ({"PARCAE_BOARD": "x:1", "PARCAE_NETWORK_POLICY": "{"}, "PARCAE_NETWORK_POLICY: "),
+        ({"PARCAE_BOARD": "x:1", "PARCAE_NETWORK_POLICY": "[]"}, "PARCAE_NETWORK_POLICY: "),
+        ({"PARCAE_BOARD": "x:1", "PARCAE_NETWORK_POLICY": '{"a": []}'}, "PARCAE_NETWORK_POLICY: "),
         ({"PARCAE_BOARD": "x:1", "PARCAE_GRACE_SECONDS": "-1"}, "PARCAE_GRACE_SECONDS: "),
     ],
 )

@@ -7,6 +7,7 @@ again before it repeats.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Mapping
 from types import TracebackType
@@ -26,6 +27,7 @@ from parcae_operator.kube.errors import (
 
 Object = dict[str, Any]
 GROUP = "/apis/parcae.dev/v1alpha1"
+_NETWORKING = "/apis/networking.k8s.io/v1"
 _TIMEOUT_S = 10.0
 _PAGE = 500
 _LIST_STARTS = 3
@@ -128,17 +130,17 @@ class ClusterApi:
 
     async def put_secret(self, secret: Object) -> None:
         """Create a Secret, or give the one of that name the same data. None is ever read."""
-        metadata = secret["metadata"]
-        path = f"/api/v1{_in(metadata['namespace'])}/secrets"
-        try:
-            await self._call("POST", path, body=secret)
-        except Conflict:
-            await self._call(
-                "PATCH",
-                f"{path}/{quote(metadata['name'])}",
-                body={"data": secret["data"]},
-                content_type="application/merge-patch+json",
-            )
+        await self._put("/api/v1", "secrets", secret, "data")
+
+    async def put_network_policy(self, policy: Object) -> None:
+        """Create a NetworkPolicy, or give the one of that name the same rules."""
+        await self._put(_NETWORKING, "networkpolicies", policy, "spec")
+
+    async def delete_network_policy(self, namespace: str, name: str) -> None:
+        """Delete one; done too when there is none."""
+        path = f"{_NETWORKING}{_in(namespace)}/networkpolicies/{quote(name)}"
+        with contextlib.suppress(NotFound):
+            await self._call("DELETE", path)
 
     async def has_jobs_kind(self) -> bool:
         """Whether the custom resource definition is installed."""
@@ -147,6 +149,19 @@ class ClusterApi:
         except NotFound:
             return False
         return any(kind.get("name") == "parcaejobs" for kind in found.get("resources", ()))
+
+    async def _put(self, group: str, kind: str, obj: Object, field: str) -> None:
+        metadata = obj["metadata"]
+        path = f"{group}{_in(metadata['namespace'])}/{kind}"
+        try:
+            await self._call("POST", path, body=obj)
+        except Conflict:
+            await self._call(
+                "PATCH",
+                f"{path}/{quote(metadata['name'])}",
+                body={field: obj[field]},
+                content_type="application/merge-patch+json",
+            )
 
     async def _list(self, path: str, **query: str) -> list[Object]:
         items: list[Object] = []

@@ -14,8 +14,9 @@ from parcae_api.errors import BoardError, ParcaeError
 from parcae_api.events import AnyEvent
 from parcae_api.job import ParcaeJob
 from parcae_operator.fallback import FallbackPlanner
-from parcae_operator.kube.errors import ClusterError
+from parcae_operator.kube.errors import ClusterError, Forbidden
 from parcae_operator.kube.labels import JobKey
+from parcae_operator.kube.network_policy import network_policy, policy_name
 from parcae_operator.kube.pace import Pace
 from parcae_operator.kube.pod_cluster import PodCluster
 from parcae_operator.kube.services import Services
@@ -153,6 +154,7 @@ class JobThread:
         while not self._stop.is_set():
             begun_s = time.monotonic()
             try:
+                self._fence_off()
                 self._prepare_board()
                 self._failure = None
                 self.end = self.loop.run()
@@ -182,6 +184,20 @@ class JobThread:
         if trouble != self._failure:
             _log.warning("%s: %s", self.board.prefix, trouble.message)
         self._failure = trouble
+
+    def _fence_off(self) -> None:
+        """See that the job's pods have their NetworkPolicy, or none where none is wanted.
+
+        Raises:
+            ClusterError: the API server did not take it: agents do not start unprotected.
+        """
+        api, rules = self._services.api, self._services.settings.network_policy
+        if rules is not None:
+            self.cluster.call(api.put_network_policy(network_policy(self._job, rules)))
+            return
+        namespace, name = self._job.metadata.namespace, policy_name(self._job)
+        with contextlib.suppress(Forbidden):  # then this account never made one
+            self.cluster.call(api.delete_network_policy(namespace, name))
 
     def _prepare_board(self) -> None:
         """Write the job down; what an earlier job of that name has left goes first.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from pydantic import Field, ValidationError, field_validator
 from parcae_api.errors import InputError
 from parcae_api.job import explain
 from parcae_api.model import Contract
+from parcae_operator.kube.network_policy import NetworkRules
 from parcae_operator.log_lines import LogFormat
 
 PREFIX = "PARCAE_"
@@ -47,6 +49,20 @@ class OperatorSettings(Contract):
     """``text`` for people, ``json`` for what collects logs."""
     grace_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
     """terminationGracePeriodSeconds of agent pods whose template has none."""
+
+    network_policy: NetworkRules | None = None
+    """What each job's NetworkPolicy allows besides the job's own pods, as JSON; without it none is
+    made, and one made before is removed."""
+
+    @field_validator("network_policy", mode="before")
+    @classmethod
+    def _reads_json(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"is no JSON ({error}); give lists ingress and egress") from error
 
     @field_validator("board", "agent_board")
     @classmethod
