@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-from tests.cluster import debs, images, stores, toolchain
+from tests.cluster import debs, images, policies, stores, toolchain
 from tests.cluster.errors import ClusterError
 from tests.cluster.fixtures import prepare
 from tests.deploy.install import ROOT, VERSION
@@ -76,6 +76,7 @@ def main() -> None:
     """Prepare in this process."""
     os.setpriority(os.PRIO_PROCESS, 0, 19)
     prepare()
+    policies.prepare()
     if "images" in sys.argv[1:]:
         toolchain.helm()
         debs.ensure(debs.PROMETHEUS)

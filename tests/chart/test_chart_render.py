@@ -25,6 +25,11 @@ JOBS: list[Object] = [
     {"apiGroups": ["parcae.dev"], "resources": ["parcaejobs/status"], "verbs": ["patch"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch", "create", "delete"]},
     {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "patch"]},
+    {
+        "apiGroups": ["networking.k8s.io"],
+        "resources": ["networkpolicies"],
+        "verbs": ["create", "patch", "delete"],
+    },
     {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
 ]
 
@@ -64,6 +69,9 @@ def test_defaults(render: Render) -> None:
         "CustomResourceDefinition",
         "Deployment",
         "Deployment",
+        "NetworkPolicy",
+        "NetworkPolicy",
+        "NetworkPolicy",
         "Pod",
         "PodDisruptionBudget",
         "Secret",
@@ -244,3 +252,37 @@ def test_wrong_values_are_refused(helm: Helm, values: dict[str, Any], told: str)
 def test_the_test_clusters_values_are_allowed(helm: Helm) -> None:
     values = yaml.safe_load((ROOT / "tests" / "deploy" / "values.yaml").read_text())
     assert helm("template", "parcae", values=values).returncode == 0
+
+
+def test_a_chart_that_changes_its_version_restarts_nothing(render: Render) -> None:
+    for each in render():
+        template = each.get("spec", {}).get("template")
+        if isinstance(template, dict):
+            labels = template["metadata"]["labels"]
+            assert not {"helm.sh/chart", "app.kubernetes.io/version"} & labels.keys()
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_running_jobs_know_of_the_board_stays_as_they_do(render: Render, keep: bool) -> None:
+    secrets = by_kind(render(crds={"keep": keep}), "Secret")
+    for name in ("parcae-board", "parcae-etcd-ca"):
+        annotations = secrets[name]["metadata"]["annotations"] or {}
+        assert (annotations.get("helm.sh/resource-policy") == "keep") is keep
+
+
+class TestPriority:
+    def test_none_is_made_unasked(self, render: Render) -> None:
+        objects = render()
+        assert by_kind(objects, "PriorityClass") == {}
+        assert all("priorityClassName" not in pod for pod in pods(objects).values())
+
+    def test_programs_go_before_others_and_agents_evict_nobody(self, render: Render) -> None:
+        objects = render(priorityClasses={"create": True})
+        classes = by_kind(objects, "PriorityClass")
+        assert classes["parcae-control"]["value"] > 0 > classes["parcae-agents"]["value"]
+        assert classes["parcae-agents"]["preemptionPolicy"] == "Never"
+        assert {pod["priorityClassName"] for pod in pods(objects).values()} == {"parcae-control"}
+
+    def test_the_users_own_class_wins(self, render: Render) -> None:
+        objects = render(priorityClasses={"create": True}, priorityClassName="high")
+        assert {pod["priorityClassName"] for pod in pods(objects).values()} == {"high"}

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
-from . import debs, images, keys, network, node, stores, toolchain
+from . import debs, images, keys, network, node, policies, stores, toolchain
 from .access import Access
 from .control_plane import ControlPlane
 from .errors import ClusterError
@@ -33,9 +33,12 @@ class Cluster(Access):
     As a context manager it takes itself down at the end.
     """
 
-    def __init__(self, site: Site, archives: Sequence[Path]) -> None:
+    def __init__(
+        self, site: Site, archives: Sequence[Path], *, enforces_policies: bool = False
+    ) -> None:
         super().__init__(site)
         self.archives = list(archives)
+        self.enforces_policies = enforces_policies
         self.control_plane = ControlPlane(
             site.files, site.network, site.api, site.tools.kube, site.beats
         )
@@ -57,6 +60,7 @@ class Cluster(Access):
         archives: Iterable[Path] = (),
         beats: Heartbeats = STEADY,
         services: bool = True,
+        enforces_policies: bool = False,
         kept: bool = False,
     ) -> Cluster:
         """Starts a cluster, and returns when all its nodes are Ready.
@@ -69,6 +73,7 @@ class Cluster(Access):
             archives: image archives that every node has, besides ``python:3.11-slim``.
             beats: how fast a silent node is noticed.
             services: with Services and DNS (about 150 MB more memory).
+            enforces_policies: NetworkPolicies hold (needs Services; 150 MB more on each node).
             kept: it outlives this process. Else ``sweep`` takes it down when this process is dead.
 
         Raises:
@@ -78,15 +83,19 @@ class Cluster(Access):
         site = _site(ClusterFiles.of(name), beats)
         every = [images.pause(), images.python(), *archives]
         store = stores.ensure(every)
-        _claim(site, every, kept)
+        if enforces_policies:
+            policies.prepare()
+        _claim(site, every, kept, enforces_policies)
         try:
-            cluster = cls(site, every)
+            cluster = cls(site, every, enforces_policies=enforces_policies)
             network.raise_limits()
             network.build(site.network)
             cluster.control_plane.up()
             cluster._forward()
             if services:
                 cluster.services.up()
+            if enforces_policies:
+                cluster.apply(*policies.dns_service())
             cluster.add_nodes(nodes, store=store)
         except BaseException:
             take_down(name)
@@ -104,7 +113,11 @@ class Cluster(Access):
         if not files.settings.exists():
             raise ClusterError(f"no cluster is called {name}")
         data = json.loads(files.settings.read_text())
-        return cls(_site(files, Heartbeats(**data["beats"])), list(map(Path, data["archives"])))
+        site, archives = (
+            _site(files, Heartbeats(**data["beats"])),
+            list(map(Path, data["archives"])),
+        )
+        return cls(site, archives, enforces_policies=data["enforces_policies"])
 
     def down(self) -> None:
         """Takes everything down: no process, mount, cgroup, namespace or file is left."""
@@ -146,6 +159,10 @@ class Cluster(Access):
                 list(pool.map(lambda one: one.boot(store), added))
         for one in added:
             one.wait_ready()
+        if self.enforces_policies:
+            enforcement = policies.Enforcement(self.site.files, self.site.tools.kube / "kube-proxy")
+            for one in added:
+                enforcement.start(one)
         return added
 
     def node(self, name: str) -> Node:
@@ -213,7 +230,7 @@ def _site(files: ClusterFiles, beats: Heartbeats) -> Site:
     return Site(files, toolchain.ensure(), debs.ensure(), beats)
 
 
-def _claim(site: Site, archives: Sequence[Path], kept: bool) -> None:
+def _claim(site: Site, archives: Sequence[Path], kept: bool, enforces_policies: bool) -> None:
     """Takes the cluster's name: its folder appears with its owner in it, or not at all."""
     files = site.files
     owner = {
@@ -226,6 +243,7 @@ def _claim(site: Site, archives: Sequence[Path], kept: bool) -> None:
         "kept": kept,
         "beats": vars(site.beats),
         "archives": list(map(str, archives)),
+        "enforces_policies": enforces_policies,
     }
     with locked(f"cluster-{files.name}"):
         if files.folder.exists():

@@ -27,6 +27,8 @@ PACKAGES = (
 )
 PROMETHEUS = ("prometheus",)
 """Prometheus and promtool, which only tests of monitoring need."""
+FIREWALL = ("iptables", "ipset")
+"""What holds network policies up, where a cluster has them."""
 # Apt would upgrade login and passwd for buildah's uidmap, which root does not need.
 UNWANTED = frozenset({"login", "passwd", "uidmap", "libsubid4"})
 SOURCES = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))

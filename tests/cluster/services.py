@@ -47,7 +47,7 @@ def dns_config(kubeconfig: Path) -> str:
     """Returns the Corefile. Short lives, so that tests see changes at once."""
     return f"""\
 .:53 {{
-    bind {DNS_SERVICE}
+    bind {DNS_SERVICE} {GATEWAY}
     ready 127.0.0.1:{DNS_READY_PORT}
     errors
     hosts {{

@@ -1,4 +1,4 @@
-"""Kubernetes, kubectl, CoreDNS, Helm and a pause program, built from Go modules, each once.
+"""Programs built from Go modules, each once: Kubernetes, CoreDNS, Helm, kube-router and others.
 
 A program's folder is named after its sources, so a changed ``go.mod`` is built anew and an
 unchanged one never.
@@ -17,6 +17,7 @@ from .programs import run
 
 KUBERNETES = "1.36.3"
 HELM = "helm.sh/helm/v4/cmd/helm@v4.3.2"
+KUBE_ROUTER = "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router@v2.1.0"
 COMPONENTS = (
     "kube-apiserver",
     "kube-controller-manager",
@@ -105,13 +106,24 @@ def _module(
 
 def helm() -> Path:
     """Builds Helm, which only some need, and says where it is."""
+    return _install(HELM)
+
+
+def kube_router() -> Path:
+    """Builds kube-router, which holds network policies up, and says where it is."""
+    return _install(KUBE_ROUTER)
+
+
+def _install(package: str) -> Path:
+    """Builds a program of a module that is not ours."""
+    name = package.partition("@")[0].rsplit("/", 1)[-1]
 
     def make(target: Path) -> None:
         run(
-            [_go(), "install", *FLAGS, "-ldflags=-s -w", HELM],
+            [_go(), "install", *FLAGS, "-ldflags=-s -w", package],
             env={**_environment(), "GOBIN": str(target)},
             cwd=target,  # outside any module, so that the version asked for is what counts
             bound_s=BUILD_BOUND_S,
         )
 
-    return once(cache() / "go" / f"helm-{key(HELM)}", make) / "helm"
+    return once(cache() / "go" / f"{name}-{key(package)}", make) / name

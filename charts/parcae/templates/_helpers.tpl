@@ -28,6 +28,12 @@ app.kubernetes.io/part-of: parcae
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end }}
 
+{{/* Of pods: what changes with every chart would restart them with every upgrade. */}}
+{{- define "parcae.podLabels" -}}
+{{ include "parcae.selector" . }}
+app.kubernetes.io/part-of: parcae
+{{- end }}
+
 {{/* An image's full name. Give (dict "root" . "image" .Values.operator.image). */}}
 {{- define "parcae.image" -}}
 {{- $registry := default .root.Values.image.registry .image.registry }}
@@ -65,8 +71,10 @@ enableServiceLinks: false
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .Values.priorityClassName }}
-priorityClassName: {{ . }}
+{{- if .Values.priorityClassName }}
+priorityClassName: {{ .Values.priorityClassName }}
+{{- else if .Values.priorityClasses.create }}
+priorityClassName: {{ include "parcae.fullname" . }}-control
 {{- end }}
 securityContext:
   runAsNonRoot: true
@@ -131,5 +139,47 @@ Prometheus that finds pods by annotations. Values win. Give root, annotations an
 {{- define "parcae.monitors" -}}
 {{- if .Values.monitoring.enabled }}
 {{- if or .Values.monitoring.force (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1") }}yes{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* Rules of NetworkPolicies. Whoever may ask for metrics on a port: give root and port. */}}
+{{- define "parcae.fromMetrics" -}}
+- ports: [{protocol: TCP, port: {{ .port }}}]
+  {{- with .root.Values.networkPolicy.metricsFrom }}
+  from: {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+
+{{- define "parcae.toNames" -}}
+- ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}]
+{{- end }}
+
+{{/* What the operator puts into each job's policy, beside the job's own pods. */}}
+{{- define "parcae.agentRules" -}}
+ingress:
+{{ include "parcae.fromMetrics" (dict "root" . "port" 8082) }}
+{{- with .Values.networkPolicy.agents.ingress }}
+{{ toYaml . }}
+{{- end }}
+egress:
+{{ include "parcae.toNames" . }}
+# Notices of preemption; the second is GKE's with Workload Identity.
+- to: [{ipBlock: {cidr: 169.254.169.254/32}}, {ipBlock: {cidr: "fd00:ec2::254/128"}}]
+  ports: [{protocol: TCP, port: 80}]
+- to: [{ipBlock: {cidr: 169.254.169.252/32}}]
+  ports: [{protocol: TCP, port: 988}]
+{{- if .Values.etcd.enabled }}
+- to:
+  - namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: {{ .Release.Namespace }}}}
+    podSelector:
+      matchLabels: {{- include "parcae.selector" (dict "root" . "component" "etcd") | nindent 8 }}
+  ports: [{protocol: TCP, port: 2379}]
+{{- else }}
+{{- range default .Values.board.endpoints .Values.board.agentEndpoints }}
+- ports: [{protocol: TCP, port: {{ regexFind "[0-9]+$" . | default "2379" }}}]
+{{- end }}
+{{- end }}
+{{- with .Values.networkPolicy.agents.egress }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}
