@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import signal
 from collections.abc import Callable
 
 from parcae_agent.launch import WorkerProcess
+from parcae_agent.metrics.page import Page, new_page
+from parcae_agent.metrics.telling import Telling
 from parcae_agent.notices.listener import SpotListener
 from parcae_agent.notices.settings import Listen, NoticeSettings
 from parcae_agent.pid_one import release_sigterm
@@ -37,6 +40,7 @@ def run_agent(
     signal.signal(signal.SIGTERM, lambda *_: news.put(Terminate()))
     release_sigterm()
     incarnation = new_incarnation(config.pod)
+    descriptor = new_page()
     settings = WorkerConfig(
         worker=worker_id(incarnation),
         spec=config.spec,
@@ -45,15 +49,23 @@ def run_agent(
         ledger=config.ledger,
         checkpoints=config.checkpoints,
         device=config.device,
+        page=descriptor,
         probe=config.probe,
     )
     worker = start_worker(settings)
+    page = Page(descriptor)
+    os.close(descriptor)
     listener = SpotListener(notices, news.put)
     try:
         listener.start()
         access = read_access(config.access)
         with EtcdClient(config.endpoints, tls=access.tls, login=access.login) as client:
-            return Supervisor(config, incarnation, worker, client, settings.error_file, news).run()
+            supervisor = Supervisor(config, incarnation, worker, client, settings.error_file, news)
+            telling = Telling(page, supervisor.facts, config.metrics_port, config.metrics_host)
+            try:
+                return supervisor.run()
+            finally:
+                telling.close()
     finally:
         listener.close()
         worker.kill()

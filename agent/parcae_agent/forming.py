@@ -37,7 +37,11 @@ class Formed:
     groups: Groups | None
     agreement: Agreement
     bytes_moved: int
+    """By all."""
     transfer_seconds: float
+    bytes_sent: int = 0
+    """By this worker; so is the next."""
+    bytes_received: int = 0
 
 
 class Former:
@@ -92,7 +96,7 @@ class Former:
         self._probe("agreed", self._memory.applied)
         cell = plan.cell_of(self._worker)
         started = time.perf_counter()
-        moved = self._transfer(plan, agreement, rank, cell)
+        sent, moved = self._transfer(plan, agreement, rank, cell)
         if cell is not None:
             self._complete(plan, agreement, cell)
         seconds = time.perf_counter() - started
@@ -107,7 +111,7 @@ class Former:
             self._memory.retain(plan.layout.layers(cell.stage))
             groups = self._connector.split(plan, cell)
         self._probe("formed", self._memory.applied)
-        return Formed(plan, cell, groups, agreement, int(total.item()), seconds)
+        return Formed(plan, cell, groups, agreement, int(total.item()), seconds, sent, moved)
 
     def _gather(self, plan: Plan) -> list[Record]:
         complete: tuple[int, ...] = ()
@@ -140,14 +144,18 @@ class Former:
     on_roll_forward: Callable[[int], None] = staticmethod(lambda step: None)
     """Told of a step that is committed while an epoch forms."""
 
-    def _transfer(self, plan: Plan, agreement: Agreement, rank: int, cell: Cell | None) -> int:
-        """Send and receive layers; the bytes this worker received."""
+    def _transfer(
+        self, plan: Plan, agreement: Agreement, rank: int, cell: Cell | None
+    ) -> tuple[int, int]:
+        """Send and receive layers; the bytes this worker sent, and those it received."""
+        sent = 0
         operations: list[dist.P2POp] = []
         arriving: list[LayerState] = []
         self._probe("transfer", self._memory.applied)
         for transfer in agreement.transfers:
             if transfer.source == rank:
                 flat = self._memory.layers[transfer.layer].flat
+                sent += flat.nbytes
                 if flat.numel():
                     operations.append(dist.P2POp(dist.isend, flat, transfer.target))
             elif transfer.target == rank:
@@ -160,7 +168,7 @@ class Former:
         for layer in arriving:
             layer.attach()
             self._memory.layers[layer.index] = layer
-        return sum(layer.nbytes for layer in arriving)
+        return sent, sum(layer.nbytes for layer in arriving)
 
     def _complete(self, plan: Plan, agreement: Agreement, cell: Cell) -> None:
         """Restore or initialize what nobody held."""

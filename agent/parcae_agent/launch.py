@@ -56,6 +56,7 @@ class WorkerProcess:
 def spawn_worker(config: WorkerConfig) -> WorkerProcess:
     """Start a worker as a new Python program: what a pod does. Returns at once."""
     ours, theirs = _socket_pair()
+    passed = [theirs.fileno()] if config.page is None else [theirs.fileno(), config.page]
     with theirs:
         process = subprocess.Popen(
             [
@@ -65,7 +66,7 @@ def spawn_worker(config: WorkerConfig) -> WorkerProcess:
                 config.to_json().decode(),
                 str(theirs.fileno()),
             ],
-            pass_fds=[theirs.fileno()],
+            pass_fds=passed,
         )
     return WorkerProcess(process.pid, ours, process.wait)
 

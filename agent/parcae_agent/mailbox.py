@@ -21,12 +21,16 @@ _log = logging.getLogger(__name__)
 class Mailbox:
     """News from the supervisor."""
 
-    def __init__(self, link: Link, guard: EpochGuard) -> None:
+    def __init__(
+        self, link: Link, guard: EpochGuard, on_ping: Callable[[], None] = lambda: None
+    ) -> None:
+        """``on_ping`` is called once a second, from the reader's thread."""
         self._link = link
         self._guard = guard
         self._condition = threading.Condition()
         self._plan: Plan | None = None
         self._places: dict[int, Rendezvous] = {}
+        self._on_ping = on_ping
         self._quit = False
         self._forming = False
         self._on_orphaned: Callable[[], None] = lambda: os._exit(0)
@@ -98,6 +102,7 @@ class Mailbox:
                         self._condition.notify_all()
                 case Ping():
                     self._link.send(Pong())
+                    self._on_ping()
                 case Quit():
                     with self._condition:
                         self._quit = True

@@ -48,6 +48,11 @@ class Outbox:
             if len(waiting) > _MOST_WAITING:
                 del self._waiting[waiting[0]]
 
+    @property
+    def num_waiting(self) -> int:
+        """What is not written yet. Waits for nothing."""
+        return len(self._waiting)
+
     def flush(self, timeout_s: float) -> bool:
         """Wait until all is written; False when that takes too long."""
         with self._condition:

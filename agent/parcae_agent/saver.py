@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from parcae_agent import checkpoint
 from parcae_agent.memory import Memory
+from parcae_agent.metrics.meter import Meter
+from parcae_agent.metrics.page import Page
 from parcae_api.errors import TrainingFailed
 
 _log = logging.getLogger(__name__)
@@ -27,8 +29,14 @@ class Complete(NamedTuple):
 class Saver:
     """Checkpoints of one worker's layers."""
 
-    def __init__(self, folder: Path | None, every_steps: int, num_layers: int) -> None:
-        """With no folder nothing is ever written; ``num_layers`` is the whole model's."""
+    def __init__(
+        self, folder: Path | None, every_steps: int, num_layers: int, meter: Meter | None = None
+    ) -> None:
+        """With no folder nothing is ever written; ``num_layers`` is the whole model's.
+
+        ``meter`` is told from the thread that writes.
+        """
+        self._meter = meter or Meter(Page.of(None))
         self._folder = folder
         self._every_steps = every_steps
         self._num_layers = num_layers
@@ -59,7 +67,7 @@ class Saver:
         if self._folder is None:
             return
         states = checkpoint.snapshot(list(memory.layers.values()))
-        write = self._executor.submit(checkpoint.write, self._folder, memory.applied, states)
+        write = self._executor.submit(self._put, self._folder, memory.applied, states)
         try:
             write.result()  # on the one thread that writes: after the write that may be running
         except OSError as error:
@@ -92,9 +100,19 @@ class Saver:
         except OSError as error:
             _log.info("the newest checkpoint cannot be looked for: %s", error)
 
-    def _write(self, folder: Path, step: int, states: checkpoint.States) -> None:
+    def _put(self, folder: Path, step: int, states: checkpoint.States) -> None:
+        begun_s = time.perf_counter()
         try:
             checkpoint.write(folder, step, states)
+        except BaseException:
+            self._meter.not_saved()
+            raise
+        num_bytes = sum(flat.nbytes for flat in states.values())
+        self._meter.saved(step, num_bytes, time.perf_counter() - begun_s)
+
+    def _write(self, folder: Path, step: int, states: checkpoint.States) -> None:
+        try:
+            self._put(folder, step, states)
             checkpoint.prune(folder, self._num_layers)
         except Exception as error:
             # Training is worth more than a checkpoint: the last complete one stays.

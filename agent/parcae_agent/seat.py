@@ -36,6 +36,12 @@ class Seat:
         lease = self._lease
         return lease is not None and lease.lost.is_set()
 
+    @property
+    def is_taken(self) -> bool:
+        """Whether it is on the board, as far as it knows."""
+        lease = self._lease
+        return lease is not None and not lease.lost.is_set()
+
     def write(self, membership: Membership) -> None:
         """Put the membership, taking a lease first where there is none.
 

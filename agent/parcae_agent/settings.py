@@ -13,8 +13,11 @@ from pydantic import Field, ValidationError
 from parcae_agent.probe import no_probe
 from parcae_api.errors import InputError
 from parcae_api.job import JobSpec, explain
+from parcae_api.metric import AGENT_METRICS_PORT
 from parcae_api.model import Contract
 from parcae_api.plan import WorkerId
+
+MOST_PORT = 65_535
 
 
 class ExitCode(IntEnum):
@@ -42,6 +45,8 @@ class WorkerConfig(Contract):
     checkpoints: Path | None
     device: str = "cpu"
     """``cpu``, or ``cuda:<index>``."""
+    page: int | None = None
+    """Descriptor of the memory where its numbers go; None: nobody reads them."""
     probe: Annotated[Callable[[str, int], None], Field(exclude=True)] = no_probe
     """Where tests script failures; it does not travel as JSON."""
 
@@ -75,6 +80,9 @@ class AgentConfig(Contract):
     ledger: Path
     checkpoints: Path | None = None
     device: str = "cpu"
+    metrics_port: Annotated[int, Field(ge=0, le=MOST_PORT)] | None = None
+    """Where Prometheus asks, at /metrics; 0: a free port, None: nowhere."""
+    metrics_host: str = "0.0.0.0"
     probe: Annotated[Callable[[str, int], None], Field(exclude=True)] = no_probe
     """Where tests script failures; it does not travel as JSON."""
 
@@ -83,10 +91,10 @@ def from_environment(environ: Mapping[str, str] = os.environ) -> AgentConfig:
     """An agent's configuration from ``PARCAE_AGENT``, which the operator writes into the pod.
 
     Where the pod runs is not known when it is made; ``PARCAE_NODE_NAME`` and ``PARCAE_ADDRESS``
-    tell.
+    tell. ``PARCAE_METRICS_PORT`` may be the user's.
 
     Raises:
-        InputError: the variable is missing or damaged.
+        InputError: a variable is missing or damaged.
     """
     raw = environ.get("PARCAE_AGENT")
     if raw is None:
@@ -97,6 +105,21 @@ def from_environment(environ: Mapping[str, str] = os.environ) -> AgentConfig:
         raise InputError(f"PARCAE_AGENT: {explain(error)}") from error
     placed = {"node": environ.get("PARCAE_NODE_NAME"), "address": environ.get("PARCAE_ADDRESS")}
     config = config.model_copy(update={name: value for name, value in placed.items() if value})
+    config = config.model_copy(update={"metrics_port": metrics_port(environ)})
     if not config.address:
         raise InputError("PARCAE_ADDRESS: is not set; give the pod's IP address")
     return config
+
+
+def metrics_port(environ: Mapping[str, str]) -> int | None:
+    """Where Prometheus asks, from ``PARCAE_METRICS_PORT``; None: nowhere, which 0 stands for.
+
+    Raises:
+        InputError: it is no port.
+    """
+    given = environ.get("PARCAE_METRICS_PORT") or str(AGENT_METRICS_PORT)
+    if not (given.isdecimal() and given.isascii()) or int(given[:9]) > MOST_PORT:
+        raise InputError(
+            f"PARCAE_METRICS_PORT: is {given!r:.40}; give a port up to {MOST_PORT}, or 0 for none"
+        )
+    return int(given) or None

@@ -56,6 +56,13 @@ class Survey:
     boundaries: tuple[Boundary, ...]
     """The input of layer 0, then the output of every layer."""
 
+    @property
+    def micro_batch_tokens(self) -> int:
+        """Tokens of one micro-batch; 0 where the input is no (sample, position) → token id."""
+        shape, dtype = self.boundaries[0].shape, self.boundaries[0].dtype
+        is_ids = not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool)
+        return shape.numel() if is_ids and len(shape) == 2 else 0
+
 
 def survey(training: Training, seed: int, sample: Tensor) -> Survey:
     """Look at every layer.

@@ -21,6 +21,7 @@ from parcae_agent.forming import Formed
 from parcae_agent.gradients import StageGradients
 from parcae_agent.ledger import CommitLine, Journal, ReduceLine
 from parcae_agent.memory import Memory, Pending
+from parcae_agent.metrics.meter import StepParts
 from parcae_agent.probe import Probe
 from parcae_agent.randomness import key
 from parcae_agent.reduction import make_reducer
@@ -86,6 +87,8 @@ class StepRunner:
             ties, layout, cell.stage, context.memory.layers, formed.groups.pipeline, context.wire
         )
         self._counted = {layer.index: counted_once(ties, layer) for layer in self._layers}
+        self.parts = StepParts()
+        """Of the newest step."""
         self._ballot = Ballot(
             context.training.num_micro_batches, len(context.training.layers), context.device
         )
@@ -112,6 +115,11 @@ class StepRunner:
             probe=context.probe,
         )
 
+    @property
+    def num_micro_batches(self) -> int:
+        """That pass through this worker in a step."""
+        return len(self._micro_batches)
+
     def run(self) -> Outcome:
         """Run and commit the next step.
 
@@ -124,7 +132,9 @@ class StepRunner:
         probe("step", step)
         memory.attempting = True
         self._ballot.clear()
+        begun_s = time.perf_counter()
         losses = self._forward_backward(step)
+        scheduled_s = time.perf_counter()
         probe("reduce", step)
         self._context.journal.write(
             ReduceLine(
@@ -133,13 +143,22 @@ class StepRunner:
                 micro_batches=tuple(self._gradients.micro_batches),
             )
         )
+        reducing_s = time.perf_counter()
         grads = self._reduce()
+        reduced_s = time.perf_counter()
         memory.pending = Pending(step, grads)
         probe("reduced", step)
         outcome = self._vote(losses, grads)
+        voted_s = time.perf_counter()
         probe("voted", step)
         self._refuse_non_finite(step, outcome)
         self._commit(step, outcome, grads)
+        parts, compute_s = self.parts, sum(self._run.seconds) + self._stage.backward_seconds
+        parts.compute = compute_s
+        parts.pipeline = max(0.0, scheduled_s - begun_s - parts.data - compute_s)
+        parts.reduce = reduced_s - reducing_s
+        parts.vote = voted_s - reduced_s
+        parts.apply = time.perf_counter() - voted_s
         probe("applied", step)
         return outcome
 
@@ -151,6 +170,7 @@ class StepRunner:
         self._stage.backward_seconds = 0.0
         stage = self._stage
         inputs = targets = None
+        begun_s = time.perf_counter()
         if stage.is_first or stage.is_last:
             loaded = [self._load(step, m) for m in self._micro_batches]
             device = self._context.device
@@ -158,6 +178,7 @@ class StepRunner:
                 inputs = [(x.to(device),) for x, _ in loaded]
             if stage.is_last:
                 targets = [y.to(device) for _, y in loaded]
+        self.parts.data = time.perf_counter() - begun_s
         losses: list[Tensor] = []
         self._schedule.step(
             arg_mbs=inputs if inputs is not None else [()] * len(self._micro_batches),

@@ -33,6 +33,8 @@ from parcae_agent.link import (
     State,
     UserFailed,
 )
+from parcae_agent.metrics.answer import AgentFacts
+from parcae_agent.metrics.telling import resident_bytes
 from parcae_agent.notices.signs import Heard
 from parcae_agent.outbox import Outbox
 from parcae_agent.pid_one import reap_orphans
@@ -113,6 +115,23 @@ class Supervisor:
         self._news: queue.SimpleQueue[News] = news or queue.SimpleQueue()
         self._known = _Knowledge()
         self._ended = threading.Event()
+
+    def facts(self) -> AgentFacts:
+        """What is known now, for Prometheus. From any thread; waits for nothing."""
+        known = self._known
+        plan, notice = known.plan, known.notice
+        return AgentFacts(
+            namespace=self._config.namespace,
+            job=self._config.job,
+            state=self._state(),
+            plan_revision=plan.revision if plan else 0,
+            deadline_unix_s=notice.deadline_unix_s if notice else None,
+            has_hint=known.hint is not None,
+            board_up=self._seat.is_taken,
+            unsent_writes=self._outbox.num_waiting,
+            silent_s=time.monotonic() - known.heard_monotonic_s,
+            host_bytes=None if self._ended.is_set() else resident_bytes(self._process.pid),
+        )
 
     def run(self) -> ExitCode:
         """Serve until the worker has ended.

@@ -19,6 +19,8 @@ from parcae_agent.ledger import CommitLine, EpochLine, JobLine, Journal
 from parcae_agent.link import Link, MeetingPlace, Ready, State
 from parcae_agent.mailbox import Mailbox
 from parcae_agent.memory import Memory
+from parcae_agent.metrics.meter import Meter
+from parcae_agent.metrics.page import Page
 from parcae_agent.reporter import Reporter
 from parcae_agent.saver import Saver
 from parcae_agent.settings import WorkerConfig
@@ -45,10 +47,13 @@ class Worker:
         backend = "nccl" if self._device.type == "cuda" else "gloo"
         self._wire = Wire(direct=backend == "nccl")
         self._guard = EpochGuard(make_breaker(backend), self._wire)
-        self._mailbox = Mailbox(link, self._guard)
+        self._meter = Meter(Page.of(config.page))
+        self._mailbox = Mailbox(link, self._guard, self._look_at_device)
         self._memory = Memory()
         spec = config.spec
-        self._saver = Saver(config.checkpoints, spec.checkpoint.every_steps, len(training.layers))
+        self._saver = Saver(
+            config.checkpoints, spec.checkpoint.every_steps, len(training.layers), self._meter
+        )
         batches = Batches(
             training.data,
             seed=spec.seed,
@@ -134,9 +139,11 @@ class Worker:
         self._guard.enter(plan.revision)
         self._mailbox.forming(plan.revision)
         try:
+            begun_s = time.perf_counter()
             formed = self._form(plan)
             if formed is None:
                 return
+            self._count(formed, time.perf_counter() - begun_s)
             self._mailbox.formed()
             if formed.cell is None:
                 return  # a donor: its state is out
@@ -195,10 +202,22 @@ class Worker:
         reporter = Reporter(self._link, self._survey, formed, self._saver.newest)
         reporter.formed(self._memory.applied)
         first_replica = formed.cell is not None and formed.cell.replica == 0
+        samples = runner.num_micro_batches * self._training.micro_batch
+        tokens = runner.num_micro_batches * self._survey.micro_batch_tokens
         while self._memory.applied < self._training.steps:
             started = time.perf_counter()
             outcome = runner.run()
-            reporter.stepped(self._memory.applied, outcome, time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            self._meter.stepped(
+                self._memory.applied,
+                seconds=seconds,
+                parts=runner.parts,
+                samples=samples,
+                tokens=tokens,
+                loss=outcome.loss,
+                norm=outcome.gradient_norm,
+            )
+            reporter.stepped(self._memory.applied, outcome, seconds)
             if first_replica:
                 self._saver.after_step(self._memory)
             if outcome.leaves:
@@ -218,9 +237,32 @@ class Worker:
         if self._mailbox.newest_revision == plan.revision:
             _log.info("revision %d broke: %s", plan.revision, str(error).split("\n")[0])
         self._broken_revision = plan.revision
+        self._meter.broke()
         self._tell()
 
+    def _count(self, formed: Formed, seconds: float) -> None:
+        """Put what forming took, and what is held now, on the page."""
+        memory = self._memory
+        last_s = formed.agreement.last_commit_unix_s
+        pause_s = None if formed.agreement.first or last_s is None else time.time() - last_s
+        self._meter.moved(sent=formed.bytes_sent, received=formed.bytes_received)
+        self._meter.formed(formed.plan.revision, formed.cell, seconds, pause_s)
+        self._meter.holds(
+            step=memory.applied,
+            layers=len(memory.layers),
+            state_bytes=sum(layer.nbytes for layer in memory.layers.values()),
+        )
+
+    def _look_at_device(self) -> None:
+        """From the thread that answers the supervisor: what a GPU's memory holds."""
+        if self._device.type == "cuda":
+            self._meter.device(
+                allocated=torch.cuda.memory_allocated(self._device),
+                reserved=torch.cuda.memory_reserved(self._device),
+            )
+
     def _leave(self) -> None:
+        self._meter.left()
         self._guard.leave()
         destroy_groups()
 

@@ -59,6 +59,10 @@ def local(
             "--planner", help="Plan by forecast (liveput), or by what is there (reactive)."
         ),
     ] = PlannerKind.LIVEPUT,
+    metrics: Annotated[
+        bool,
+        typer.Option("--metrics", help="Let agents answer Prometheus; agents.log says where."),
+    ] = False,
 ) -> None:
     """Run a job on this machine, through a recording of spot instances."""
     options = LocalOptions(
@@ -72,6 +76,7 @@ def local(
         seed=seed,
         reduction=reduction,
         planner=kind,
+        metrics=metrics,
     )
     plan = check(options)
     # Loads much, and a mistake in the options is told sooner.

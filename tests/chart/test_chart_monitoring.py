@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from typing import Any
 
 import pytest
@@ -19,8 +20,12 @@ from chart_site import (
     templates,
 )
 
+from parcae_api.job import ParcaeJob
+from parcae_operator.kube.pod_template import make_pod
+
 pytestmark = pytest.mark.cluster
 
+AGENTS = "parcae-agents"
 LEFT_OUT = "the cluster has no kinds of the Prometheus operator"
 
 
@@ -44,12 +49,13 @@ class TestMonitors:
             "parcae-operator",
             "parcae-planner",
             "parcae-etcd",
+            "parcae-agents",
         }
         assert set(of_kind(objects, "PrometheusRule")) == {"parcae"}
 
     def test_are_there_by_force(self, helm: Helm) -> None:
         objects = rendered(helm, monitoring={"force": True})
-        assert len(of_kind(objects, "PodMonitor")) == 3
+        assert len(of_kind(objects, "PodMonitor")) == 4
         assert len(of_kind(objects, "PrometheusRule")) == 1
         assert "monitoring.force" in notes(helm, monitoring={"force": True})
 
@@ -65,7 +71,7 @@ class TestMonitors:
     def test_find_the_pods_and_a_port_that_they_have(self, helm: Helm) -> None:
         objects = rendered(helm, KINDS)
         pods = templates(objects)
-        for name, monitor in of_kind(objects, "PodMonitor").items():
+        for name, monitor in programs(objects).items():
             pod = pods[name.removeprefix("parcae-")]
             wanted = monitor["spec"]["selector"]["matchLabels"]
             assert wanted.items() <= pod["metadata"]["labels"].items()
@@ -77,7 +83,7 @@ class TestMonitors:
 
     def test_select_one_program_each(self, helm: Helm) -> None:
         objects = rendered(helm, KINDS)
-        for monitor in of_kind(objects, "PodMonitor").values():
+        for monitor in programs(objects).values():
             wanted = monitor["spec"]["selector"]["matchLabels"].items()
             fits = [
                 name
@@ -92,7 +98,12 @@ class TestMonitors:
             name: bool(each["spec"]["podMetricsEndpoints"][0].get("honorLabels"))
             for name, each in monitors.items()
         }
-        assert honoring == {"parcae-operator": True, "parcae-planner": False, "parcae-etcd": False}
+        assert honoring == {
+            "parcae-operator": True,
+            "parcae-planner": False,
+            "parcae-etcd": False,
+            "parcae-agents": True,
+        }
 
     def test_are_of_what_is_installed(self, helm: Helm) -> None:
         objects = rendered(
@@ -102,7 +113,7 @@ class TestMonitors:
             etcd={"enabled": False},
             board={"endpoints": ["etcd:2379"]},
         )
-        assert set(of_kind(objects, "PodMonitor")) == {"parcae-operator"}
+        assert set(programs(objects)) == {"parcae-operator"}
         assert "ParcaePlannerDown" not in alerts(objects)
         assert "ParcaePlannerDown" in alerts(rendered(helm, KINDS))
 
@@ -115,6 +126,56 @@ class TestMonitors:
                 assert each["metadata"]["labels"]["app.kubernetes.io/part-of"] == "parcae"
         for each in of_kind(objects, "PodMonitor").values():
             assert each["spec"]["podMetricsEndpoints"][0]["interval"] == "1m"
+
+
+def programs(objects: list[Object]) -> dict[str, Object]:
+    """Monitors of what the chart itself runs."""
+    found = of_kind(objects, "PodMonitor")
+    return {name: each for name, each in found.items() if name != AGENTS}
+
+
+class TestTheAgentsMonitor:
+    @pytest.mark.parametrize(
+        ("watched", "where"), [("", {"any": True}), ("team", {"matchNames": ["team"]})]
+    )
+    def test_finds_the_pods_that_the_operator_makes(
+        self, helm: Helm, watched: str, where: Object
+    ) -> None:
+        monitor = of_kind(rendered(helm, KINDS, watchNamespace=watched), "PodMonitor")[AGENTS]
+        assert monitor["spec"]["namespaceSelector"] == where
+        pod = agent_pod()
+        wanted = monitor["spec"]["selector"]["matchLabels"]
+        assert wanted.items() <= pod["metadata"]["labels"].items()
+        [endpoint] = monitor["spec"]["podMetricsEndpoints"]
+        [port] = pod["spec"]["containers"][0]["ports"]
+        assert (endpoint["port"], port["containerPort"]) == (port["name"], 8082)
+        labels = {
+            "__meta_kubernetes_pod_label_" + re.sub(r"\W", "_", k): v
+            for k, v in pod["metadata"]["labels"].items()
+        }
+        [job] = [each for each in endpoint["relabelings"] if each["targetLabel"] == "job"]
+        assert [labels[name] for name in job["sourceLabels"]] == ["gpt"]
+
+    def test_can_be_left_out_alone(self, helm: Helm) -> None:
+        objects = rendered(helm, KINDS, monitoring={"agents": {"enabled": False}})
+        assert set(of_kind(objects, "PodMonitor")) == set(programs(objects)) != set()
+
+    def test_comes_with_values_of_an_earlier_chart(self, helm: Helm) -> None:
+        assert AGENTS in of_kind(rendered(helm, KINDS, monitoring={"agents": None}), "PodMonitor")
+
+
+def agent_pod() -> Object:
+    job = ParcaeJob.model_validate(
+        {
+            "metadata": {"name": "gpt", "namespace": "team", "uid": "u"},
+            "spec": {
+                "instances": {"max": 2},
+                "entrypoint": {"function": "m:f"},
+                "template": {"spec": {"containers": [{"image": "gpt:1"}]}},
+            },
+        }
+    )
+    return make_pod(job, "gpt-1", agent_config={}, settings=None)
 
 
 def alerts(objects: list[Object]) -> dict[str, Object]:
@@ -137,7 +198,7 @@ class TestAlerts:
     def test_can_be_left_out_alone(self, helm: Helm) -> None:
         objects = rendered(helm, KINDS, monitoring={"alerts": {"enabled": False}})
         assert not of_kind(objects, "PrometheusRule")
-        assert len(of_kind(objects, "PodMonitor")) == 3
+        assert len(of_kind(objects, "PodMonitor")) == 4
 
 
 class TestPods:
@@ -177,6 +238,8 @@ class TestPods:
         ({"interval": "often"}, "interval"),
         ({"labels": {"release": 1}}, "release"),
         ({"alerts": {"rules": []}}, "rules"),
+        ({"agents": {"enabled": "yes"}}, "enabled"),
+        ({"agents": {"port": 8082}}, "port"),
         ({"dashboards": {"folder": "Parcae"}}, "folder"),
         ({"dashboards": {"namespace": "No_Name"}}, "namespace"),
         ({"runbookBase": ""}, "runbookBase"),

@@ -104,7 +104,12 @@ def test_the_smallest_template_makes_this_pod() -> None:
                 {
                     "name": "agent",
                     "image": "gpt:1",
-                    "env": [{"name": "PARCAE_AGENT", "value": '{"some":"config"}'}, *field],
+                    "env": [
+                        {"name": "PARCAE_AGENT", "value": '{"some":"config"}'},
+                        *field,
+                        {"name": "PARCAE_METRICS_PORT", "value": "8082"},
+                    ],
+                    "ports": [{"name": "metrics", "containerPort": 8082}],
                     "volumeMounts": [{"name": "parcae", "mountPath": "/parcae"}],
                     "securityContext": {
                         "allowPrivilegeEscalation": False,
@@ -211,6 +216,7 @@ def test_what_the_user_wrote_stays() -> None:
         "PARCAE_AGENT",
         "PARCAE_NODE_NAME",
         "PARCAE_ADDRESS",
+        "PARCAE_METRICS_PORT",
     ]
     assert "forged" not in json.dumps(trainer["env"])
     assert added(theirs["volumes"], spec["volumes"]) == [{"name": "parcae", "emptyDir": {}}]
@@ -241,12 +247,79 @@ def test_null_says_nothing_as_everywhere_in_kubernetes() -> None:
     nulls = dict.fromkeys(
         ("volumes", "tolerations", "affinity", "securityContext", "terminationGracePeriodSeconds")
     )
-    container = dict.fromkeys(("env", "volumeMounts", "securityContext", "name", "resources"))
+    container = dict.fromkeys(
+        ("env", "volumeMounts", "securityContext", "name", "resources", "ports")
+    )
     job = make_job(template={"metadata": None, **template(container, **nulls)})
     plain = pod_of(make_job())
     pod = pod_of(job)
     assert pod["spec"]["containers"][0].pop("resources") is None
     assert pod == plain
+
+
+# Metrics.
+
+
+def metrics_of(container: Object | None = None, **spec: Any) -> tuple[str | None, list[Object]]:
+    """What the agent is told of its port, and the ports that its container declares."""
+    made = container_of(make_job(template=template(container, **spec)))
+    told = [e for e in made["env"] if e["name"] == "PARCAE_METRICS_PORT"]
+    assert len(told) == 1
+    return told[0].get("value"), made.get("ports", [])
+
+
+OURS = {"name": "metrics", "containerPort": 8082}
+
+
+def env(value: object) -> Object:
+    return {"env": [{"name": "PARCAE_METRICS_PORT", "value": value}]}
+
+
+def test_the_users_ports_stay() -> None:
+    theirs = {"name": "board", "containerPort": 6006}
+    assert metrics_of({"ports": [theirs]}) == ("8082", [theirs, OURS])
+
+
+def test_the_users_choice_is_declared() -> None:
+    assert metrics_of(env("9000")) == ("9000", [{"name": "metrics", "containerPort": 9000}])
+    declared = {"name": "mine", "containerPort": 9000}
+    assert metrics_of({**env("9000"), "ports": [declared]}) == ("9000", [declared])
+
+
+def test_the_user_may_want_none() -> None:
+    assert metrics_of(env("0")) == ("0", [])
+    elsewhere = {"env": [{"name": "PARCAE_METRICS_PORT", "valueFrom": {"configMapKeyRef": {}}}]}
+    assert metrics_of(elsewhere) == (None, [])
+
+
+@pytest.mark.parametrize("where", ["containers", "initContainers"])
+def test_a_port_that_the_user_has_is_left_to_them(where: str) -> None:
+    theirs = {"image": "proxy:1", "ports": [{"containerPort": 8082}]}
+    others: Object = {where: [theirs]}
+    if where == "containers":
+        others = {where: [{"image": "gpt:1"}, theirs]}
+    assert metrics_of(**others) == ("0", [])
+    own = {"ports": [{"name": "x", "containerPort": 8082}]}
+    assert metrics_of(own) == ("0", own["ports"])
+
+
+def test_a_name_that_the_user_has_is_left_to_them() -> None:
+    theirs = {"name": "metrics", "containerPort": 9100}
+    other = {"name": "parcae-metrics", "containerPort": 8082}
+    assert metrics_of({"ports": [theirs]}) == ("8082", [theirs, other])
+    both = [theirs, {"name": "parcae-metrics", "containerPort": 9101}]
+    assert metrics_of({"ports": both}) == ("8082", both)
+
+
+def test_on_the_nodes_network_agents_of_two_jobs_keep_no_port_from_each_other() -> None:
+    assert metrics_of(hostNetwork=True) == ("0", [])
+    assert metrics_of(env("9000"), hostNetwork=True)[0] == "9000"
+
+
+@pytest.mark.parametrize("value", ["http", "65536", "-1", "", 8082, "8082.0", "\u0664"])
+def test_a_port_that_is_none_is_refused(value: object) -> None:
+    with pytest.raises(InputError, match=r"containers\[0\]\.env: PARCAE_METRICS_PORT is "):
+        make_job(template=template(env(value)))
 
 
 # Grace and devices.
@@ -318,6 +391,7 @@ def test_the_agent_reads_what_it_is_told() -> None:
             template({"securityContext": 1}),
             "spec.template.spec.containers[0].securityContext: must",
         ),
+        (template({"ports": 1}), "spec.template.spec.containers[0].ports: must be a list"),
         (template(volumes={}), "spec.template.spec.volumes: must be a list, but it is dict"),
         (template(tolerations="x"), "spec.template.spec.tolerations: must be a list"),
         (template(affinity=[]), "spec.template.spec.affinity: must be an object"),
@@ -364,6 +438,7 @@ KNOWN = st.sampled_from(
     [
         *("containers", "image", "name", "env", "value", "volumeMounts", "mountPath", "volumes"),
         *("tolerations", "key", "affinity", "podAntiAffinity", "securityContext", "resources"),
+        *("initContainers", "ports", "containerPort", "hostNetwork"),
         *("limits", "requests", "nvidia.com/gpu", "terminationGracePeriodSeconds", "capabilities"),
     ]
 )

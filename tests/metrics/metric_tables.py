@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from parcae_agent.metrics.catalog import AGENT_METRICS
+from parcae_api.metric import Metric
 from parcae_operator.metrics.fleet_catalog import FLEET_METRICS
 from parcae_operator.metrics.job_catalog import JOB_METRICS, OF_JOB
-from parcae_operator.metrics.metric import Metric
 from parcae_optimizer.service_meter import HELP, REQUESTS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
@@ -16,7 +17,12 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 
 def tables() -> dict[str, str]:
     """By name."""
-    return {"job": _metrics(JOB_METRICS), "fleet": _metrics(FLEET_METRICS), "planner": _planner()}
+    return {
+        "job": _metrics(JOB_METRICS),
+        "fleet": _metrics(FLEET_METRICS),
+        "planner": _planner(),
+        "agents": _agents(),
+    }
 
 
 def written(page: str) -> str:
@@ -44,6 +50,21 @@ def _metrics(metrics: Iterable[Metric]) -> str:
     ]
     header = ["metric", "type", "labels", "unit", "what it means", "from", "after a restart"]
     return _table(header, rows)
+
+
+def _agents() -> str:
+    rows = [
+        [
+            f"`{metric.name}`",
+            metric.kind.value,
+            ", ".join(f"`{label}`" for label in metric.labels if label not in OF_JOB),
+            metric.unit,
+            metric.help,
+            metric.source,
+        ]
+        for metric in AGENT_METRICS
+    ]
+    return _table(["metric", "type", "labels", "unit", "what it means", "from"], rows)
 
 
 def _planner() -> str:

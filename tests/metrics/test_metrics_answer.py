@@ -12,10 +12,10 @@ from prometheus_client import Gauge
 from prometheus_client.exposition import generate_latest
 
 from parcae_api.events import NoticeGiven
+from parcae_api.metric import Kind
 from parcae_operator.metrics.collector import METRICS
 from parcae_operator.metrics.facts import JobFacts, NodeGroup
 from parcae_operator.metrics.meter import Meter
-from parcae_operator.metrics.metric import Kind
 from parcae_operator.metrics.text import write_text
 from parcae_operator.signals import NodeState, Severity
 

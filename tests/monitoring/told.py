@@ -9,10 +9,10 @@ import promql_parser
 from tests.metrics.metric_facts import Samples, Source, facts, read, scrape
 
 from parcae_api.events import NoticeGiven
+from parcae_api.metric import Kind, Metric
 from parcae_operator.metrics.collector import METRICS
 from parcae_operator.metrics.facts import NodeGroup
 from parcae_operator.metrics.meter import Meter
-from parcae_operator.metrics.metric import Kind, Metric
 from parcae_optimizer.service_meter import ServiceMeter
 
 __all__ = ["METRICS", "PLANNERS", "SERIES", "TARGET_LABELS", "Kind", "answer", "selects", "series"]

@@ -37,6 +37,7 @@ class LocalOptions:
     seed: int
     reduction: Reduction | None
     planner: PlannerKind = PlannerKind.LIVEPUT
+    metrics: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class LocalRunPlan:
     unnoticed: float
     seed: int
     planner: PlannerKind
+    metrics: bool
+    """Whether agents answer Prometheus, each on a port of its own."""
 
     @property
     def interval_s(self) -> float | None:
@@ -100,6 +103,7 @@ def check(options: LocalOptions) -> LocalRunPlan:
         unnoticed=options.unnoticed,
         seed=options.seed,
         planner=options.planner,
+        metrics=options.metrics,
     )
 
 

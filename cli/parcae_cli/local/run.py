@@ -301,6 +301,8 @@ def _agent_config(plan: LocalRunPlan, endpoint: str) -> AgentConfig:
         search_path=plan.search_path,
         ledger=plan.out / "ledger",
         checkpoints=plan.checkpoints,
+        metrics_port=0 if plan.metrics else None,
+        metrics_host="127.0.0.1",
     )
 
 

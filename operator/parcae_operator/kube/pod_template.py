@@ -25,6 +25,7 @@ from parcae_operator.kube.labels import (
     SHARED_PATH,
     owner_reference,
 )
+from parcae_operator.kube.pod_metrics import add_metrics
 from parcae_operator.kube.settings import OperatorSettings
 
 Object = dict[str, Any]
@@ -69,6 +70,7 @@ def make_pod(
     spec = _part(template, "spec", "spec.template")
     container = _first_container(spec)
     _add_environment(container, agent_config)
+    add_metrics(spec, container)
     _add_volumes(job, spec, container)
     if settings is not None and settings.board_access is not None:
         _add_access(job, spec, container)

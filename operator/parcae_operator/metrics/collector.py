@@ -10,11 +10,11 @@ from functools import partial
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
+from parcae_api.metric import Metric
 from parcae_operator.metrics import fleet_catalog as fleet
 from parcae_operator.metrics.facts import FactSource, JobFacts
 from parcae_operator.metrics.families import Families
 from parcae_operator.metrics.job_catalog import JOB_METRICS
-from parcae_operator.metrics.metric import Metric
 from parcae_operator.metrics.of_job import add_job
 
 _log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.metrics_core import Metric as Family
 
-from parcae_operator.metrics.metric import Kind, Metric
+from parcae_api.metric import Kind, Metric
 
 _CLASSES: Mapping[Kind, type[CounterMetricFamily | GaugeMetricFamily | SummaryMetricFamily]] = {
     Kind.GAUGE: GaugeMetricFamily,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parcae_operator.metrics.metric import Kind, Metric, Restart
+from parcae_api.metric import Kind, Metric, Restart
 
 _PROCESS = "this process"
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+AGENT_METRICS_PORT = 8082
+"""Where an agent tells its metrics that was told nothing else."""
+
 
 class Kind(StrEnum):
     """Prometheus' types."""
@@ -17,7 +20,7 @@ class Kind(StrEnum):
 
 
 class Restart(StrEnum):
-    """What a metric is after the operator's process was replaced."""
+    """What a metric is after the process that tells it was replaced."""
 
     GOES_ON = "goes on where it was"
     """Read from the job's status, which the API server keeps."""
@@ -39,8 +42,8 @@ class Metric:
         labels: In order.
         unit: Of its values.
         help: What it means, in one sentence.
-        source: Where the operator has it from.
-        restart: What it is after a restart of the operator.
+        source: Where its teller has it from.
+        restart: What it is after a restart of its teller.
     """
 
     name: str
