@@ -7,13 +7,20 @@ import os
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["GLOO_SOCKET_IFNAME"] = "lo"
 
-from benchmarks import changes, crews, planning, startup, step, transfer
+from benchmarks import changes, crews, metrics, planning, startup, step, transfer
 from benchmarks.report import print_table
 
 
 def main() -> None:
     rows, raw_bytes_per_s = transfer.run()
-    rows = [*changes.run(raw_bytes_per_s), *crews.run(), *step.run(), *rows, *startup.run()]
+    rows = [
+        *changes.run(raw_bytes_per_s),
+        *crews.run(),
+        *step.run(),
+        *metrics.run(),
+        *rows,
+        *startup.run(),
+    ]
     print_table([*rows, *planning.run()])
 
 

@@ -7,9 +7,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.model import LAYERS, MICRO_BATCHES, training
 from benchmarks.report import Row, median
+
+if TYPE_CHECKING:
+    from parcae_agent.step import StepRunner
 
 ROUNDS = 12
 STEPS_PER_ROUND = 4
@@ -22,7 +26,7 @@ def run() -> list[Row]:
     torch.set_num_threads(1)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     with tempfile.TemporaryDirectory(prefix="parcae-bench-") as folder:
-        times = _turn_by_turn(_plain_step(), _our_step(Path(folder)))
+        times = _turn_by_turn(_plain_step(), our_runner(Path(folder)).run)
     dist.destroy_process_group()
     ratio = median([o / p for o, p in zip(times["ours"], times["plain"], strict=True)])
     return [
@@ -71,7 +75,7 @@ def _plain_step() -> Callable[[], None]:
     return step
 
 
-def _our_step(folder: Path) -> Callable[[], object]:
+def our_runner(folder: Path) -> StepRunner:
     """A grid of one: everything that a worker does in a step but talking to its supervisor.
 
     Its journal goes into ``folder``.
@@ -132,5 +136,4 @@ def _our_step(folder: Path) -> Callable[[], object]:
         probe=no_probe,
         is_over=lambda revision: False,
     )
-    runner = StepRunner(context, formed)
-    return runner.run
+    return StepRunner(context, formed)

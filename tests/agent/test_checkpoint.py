@@ -19,6 +19,8 @@ from parcae_agent import SGD, checkpoint
 from parcae_agent.checkpoint import complete_steps, layer_file, prune, restore, write
 from parcae_agent.layer_state import LayerState
 from parcae_agent.memory import Memory
+from parcae_agent.metrics.meter import Meter
+from parcae_agent.metrics.page import Page, Slot
 from parcae_agent.saver import Complete, Saver
 from parcae_api.errors import InputError, TrainingFailed
 
@@ -231,6 +233,22 @@ class TestSaver:
             saver.save_now(memory)
         saver.close()
         assert "checkpoint of step 5 was not written" in caplog.text
+
+    def test_what_is_written_and_what_is_not_is_counted(self, tmp_path: Path) -> None:
+        (tmp_path / "step-000000010").touch()  # where a folder must be made
+        page = Page.of(None)
+        saver = Saver(tmp_path, 5, 1, Meter(page))
+        for applied in (5, 10):
+            saver.after_step(self.memory(applied))
+            assert saver._writing is not None
+            saver._writing.result()
+        saver.save_now(self.memory(12))
+        saver.close()
+        numbers = page.read()
+        assert (numbers[Slot.CHECKPOINTS], numbers[Slot.CHECKPOINT_FAILURES]) == (2, 1)
+        assert numbers[Slot.CHECKPOINT_STEP] == 12
+        assert numbers[Slot.CHECKPOINT_BYTES] == 2 * layer().nbytes
+        assert numbers[Slot.CHECKPOINT_SECONDS] > 0
 
     def test_without_a_folder_nothing_is_written(self) -> None:
         saver = Saver(None, 1, 1)

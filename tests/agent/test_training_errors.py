@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from parcae_agent import SGD, AdamW, Layer, Training
-from parcae_agent.shapes import survey
+from parcae_agent.shapes import Boundary, Survey, survey
 from parcae_agent.training import load_training
 from parcae_agent.user_code import UserCodeFailed
 from parcae_api.errors import InputError
@@ -266,3 +266,17 @@ def test_a_user_may_give_a_subclass_of_an_optimizer() -> None:
         pass
 
     assert isinstance(training(optimizer=Mine(lr=0.1)).optimizer, Mine)
+
+
+@pytest.mark.parametrize(
+    ("sample", "tokens"),
+    [
+        (torch.zeros(2, 5, dtype=torch.int64), 10),
+        (torch.zeros(2, 5), 0),
+        (torch.zeros(2, dtype=torch.int64), 0),
+        (torch.zeros(2, 5, dtype=torch.bool), 0),
+    ],
+)
+def test_tokens_are_counted_where_the_input_is_their_ids(sample: Tensor, tokens: int) -> None:
+    outline = Survey(look().profile, (Boundary.of(sample),))
+    assert outline.micro_batch_tokens == tokens

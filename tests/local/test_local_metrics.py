@@ -8,6 +8,7 @@ import os
 import re
 import signal
 from pathlib import Path
+from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -70,6 +71,7 @@ def test_what_an_agent_tells_is_what_its_worker_wrote_down(site: Site) -> None:
         assert tell("worker_memory_bytes", kind="host") > 50_000_000
         assert tell("agent_board_up") == 1
     assert {tell("worker_replica") for tell in told.values()} == {0, 1}
+    revision = max(tell("worker_revision") or 0 for tell in told.values())
     # The same on both: what the vote has told all.
     assert len({tell("agent_plan_revision") for tell in told.values()}) == 1
 
@@ -88,8 +90,21 @@ def test_what_an_agent_tells_is_what_its_worker_wrote_down(site: Site) -> None:
     assert 0 < left_s <= 30
     os.kill(worker.pid, signal.SIGCONT)
     await_true(lambda: not answers(where[pod]), "the agent that left answers no more")
+    [stayed] = where.keys() - {pod}
+    await_true(lambda: scrape(where[stayed])("worker_revision") > revision, "the other went on")
+    tell = scrape(where[stayed])
+    assert tell("worker_revision") == tell("agent_plan_revision")
+    assert tell("worker_pause_seconds_count") == tell("worker_epochs_total", outcome="formed") - 1
+    changes = [event for event in events(folder) if event["type"] == "migration"]
+    pauses_s = sum(event["pause_seconds"] for event in changes)
+    assert tell("worker_pause_seconds_count") == len(changes)
+    assert tell("worker_pause_seconds_sum") == pytest.approx(pauses_s, rel=0.2)
     command.send_signal(signal.SIGINT)
     command.wait(60)
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
 
 
 def holds(process: psutil.Process, url: str) -> bool:
