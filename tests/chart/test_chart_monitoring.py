@@ -167,6 +167,8 @@ class TestTheAgentsMonitor:
 def agent_pod() -> Object:
     job = ParcaeJob.model_validate(
         {
+            "apiVersion": "parcae.dev/v1alpha1",
+            "kind": "ParcaeJob",
             "metadata": {"name": "gpt", "namespace": "team", "uid": "u"},
             "spec": {
                 "instances": {"max": 2},

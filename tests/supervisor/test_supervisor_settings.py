@@ -16,7 +16,11 @@ from parcae_api.errors import InputError
 
 def test_a_configuration_travels_through_the_environment(tmp_path: Path) -> None:
     config = make_config("http://127.0.0.1:2379", tmp_path)
-    assert from_environment({"PARCAE_AGENT": config.to_json().decode()}) == config
+    raw = config.to_json().decode()
+    told = from_environment({"PARCAE_AGENT": raw})
+    assert told == config.model_copy(update={"metrics_port": 8082})
+    none = {"PARCAE_METRICS_PORT": "0"}
+    assert from_environment({"PARCAE_AGENT": raw, **none}) == config
 
 
 def test_without_it_the_agent_says_who_starts_agents() -> None:
