@@ -90,6 +90,8 @@ def _next_plan(seen: Observation, ask: Ask) -> Plan | None:
     plan, profile, progress = seen.plan, seen.profile, seen.progress
     if plan is None:
         return _first_plan(seen, ask)
+    if seen.awaited and seen.broken_since_unix_s is None:
+        return None  # as far as anybody can tell they train
     if (urgent := _urgent(seen)) is not None:
         return _replace(seen, ask(), urgent)
     if plan.layout is None:

@@ -41,6 +41,7 @@ from parcae_operator.observation import (
     staying_instances,
     staying_workers,
 )
+from parcae_operator.reunion import Reunion
 from parcae_operator.view import BoardState, BoardView, EventSink
 
 _log = logging.getLogger(__name__)
@@ -130,6 +131,7 @@ class JobLoop:
         self._availability: Availability | None = None
         self._learnt = Learnt()
         self._attention = Attention(interval_s)
+        self._reunion = Reunion()
         self._rest_s = _RESYNC_SECONDS
         self._news = News(self._report)
         self.status = JobStatus()
@@ -224,7 +226,7 @@ class JobLoop:
     def _observe(self) -> Observation:
         state = self._view.state()
         self._learnt.saw_progress(state.progress, state.plan)
-        seen = Observation(
+        looked = Observation(
             now_unix_s=self._clock(),
             started_unix_s=self._started_unix_s,
             job=self._job,
@@ -239,6 +241,7 @@ class JobLoop:
             step_seconds={} if self._share_a_machine else self._learnt.step_seconds,
             troubles=self._troubles(),
         )
+        seen = self._reunion.on(looked)
         return self._with_history(seen) if self._interval_s else seen
 
     def _with_history(self, seen: Observation) -> Observation:
@@ -248,7 +251,10 @@ class JobLoop:
             if self._availability is None:
                 before = self._board.history()
                 self._availability = Availability(self._interval_s, seen.now_unix_s, before)
-            ended = self._availability.saw(seen.now_unix_s, staying_instances(seen))
+            # Instances that are only not heard of are no losses to learn from.
+            ended = not seen.awaited and self._availability.saw(
+                seen.now_unix_s, staying_instances(seen)
+            )
             if ended:
                 self._board.put_history(self._availability.history)
         except (BoardError, ValueError) as error:

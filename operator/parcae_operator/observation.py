@@ -85,6 +85,8 @@ class Observation:
     """Measured steps by configuration."""
     more_of_the_same: bool = False
     """A better layout for these instances was looked for a moment ago."""
+    awaited: frozenset[str] = frozenset()
+    """Incarnations in the grid that are off the board as all were at once: they will be back."""
     troubles: tuple[Trouble, ...] = ()
     """Of what the operator leans on: the planner, the board, the cluster."""
 

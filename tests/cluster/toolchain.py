@@ -6,6 +6,7 @@ unchanged one never.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from .programs import run
 
 KUBERNETES = "1.36.3"
 HELM = "helm.sh/helm/v4/cmd/helm@v4.3.2"
+PROMETHEUS_OPERATOR = "github.com/prometheus-operator/prometheus-operator@v0.80.1"
 KUBE_ROUTER = "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router@v2.1.0"
 COMPONENTS = (
     "kube-apiserver",
@@ -112,6 +114,23 @@ def helm() -> Path:
 def kube_router() -> Path:
     """Builds kube-router, which holds network policies up, and says where it is."""
     return _install(KUBE_ROUTER)
+
+
+def prometheus_kinds() -> list[Path]:
+    """Downloads the Prometheus operator's kinds, as files to apply, and says where they are."""
+
+    def make(target: Path) -> None:
+        said = run(
+            [_go(), "mod", "download", "-json", PROMETHEUS_OPERATOR],
+            env=_environment(),
+            cwd=target,
+            bound_s=BUILD_BOUND_S,
+        ).stdout
+        files = Path(json.loads(said)["Dir"], "example", "prometheus-operator-crd")
+        for name in ("podmonitors", "prometheusrules"):
+            shutil.copy(files / f"monitoring.coreos.com_{name}.yaml", target)
+
+    return sorted(once(cache() / "go" / f"kinds-{key(PROMETHEUS_OPERATOR)}", make).iterdir())
 
 
 def _install(package: str) -> Path:

@@ -1,0 +1,133 @@
+"""A board that was away: whoever is off it with all the others will be back."""
+
+from __future__ import annotations
+
+from control_world import World
+
+from parcae_api.plan import Plan, PlanReason
+from parcae_operator.actions import PublishPlan
+from parcae_operator.controller import decide
+from parcae_operator.observation import PodPhase
+from parcae_operator.reunion import LONGEST_S, Reunion
+from parcae_optimizer.reactive import ReactivePlanner
+
+NAMES = ("a", "b", "c")
+
+
+class Watcher:
+    """A world and an operator that remembers."""
+
+    def __init__(self) -> None:
+        self.world = World(least=2).training(3, 1, *NAMES)
+        self.reunion = Reunion()
+        assert self.look() == (set(), None)
+
+    def restart(self) -> None:
+        self.reunion = Reunion()
+
+    def off(self, *names: str) -> None:
+        for name in names:
+            self.world.hands[name].on_board = False
+
+    def back(self, *names: str) -> None:
+        for name in names:
+            self.world.hands[name].on_board = True
+
+    def look(self, after_s: float = 1.0) -> tuple[set[str], Plan | None]:
+        """Whom it waits for, and what it would publish."""
+        seen = self.reunion.on(self.world.wait(after_s).observe())
+        plans = [a.plan for a in decide(seen, ReactivePlanner()) if isinstance(a, PublishPlan)]
+        return set(seen.awaited), plans[0] if plans else None
+
+
+def test_all_at_once_and_back_one_by_one_changes_nothing() -> None:
+    watcher = Watcher()
+    watcher.off(*NAMES)
+    assert watcher.look() == (set(NAMES), None)
+    watcher.back("b")
+    assert watcher.look(5) == ({"a", "c"}, None)
+    watcher.back("a", "c")
+    assert watcher.look() == (set(), None)
+
+
+def test_another_operator_waits_too() -> None:
+    watcher = Watcher()
+    watcher.off(*NAMES)
+    watcher.restart()
+    assert watcher.look() == (set(NAMES), None)
+
+
+def test_one_alone_is_lost_at_once() -> None:
+    watcher = Watcher()
+    watcher.off("b")
+    awaited, plan = watcher.look(0.1)
+    assert awaited == set()
+    assert plan is not None
+    assert plan.reason is PlanReason.LOSS
+
+
+def test_one_alone_is_lost_at_once_also_after_a_reunion() -> None:
+    watcher = Watcher()
+    watcher.off(*NAMES)
+    watcher.look()
+    watcher.back(*NAMES)
+    watcher.look()
+    watcher.off("c")
+    assert watcher.look(0.1)[1] is not None
+
+
+def test_it_is_not_for_ever() -> None:
+    watcher = Watcher()
+    watcher.off(*NAMES)
+    watcher.look()
+    watcher.back("a", "b")
+    assert watcher.look(LONGEST_S - 1) == ({"c"}, None)
+    awaited, plan = watcher.look(1)
+    assert awaited == set()
+    assert plan is not None
+    assert plan.workers == ("a/0", "b/0")
+    assert watcher.look()[0] == set()
+
+
+def test_none_comes_back() -> None:
+    watcher = Watcher()
+    watcher.off(*NAMES)
+    watcher.look()
+    awaited, plan = watcher.look(LONGEST_S)
+    assert awaited == set()
+    assert plan is not None
+    assert plan.layout is None
+    assert watcher.look(LONGEST_S)[0] == set()  # it does not begin anew
+
+
+def test_whose_pod_is_gone_or_about_to_go_is_not_waited_for() -> None:
+    watcher = Watcher()
+    watcher.off(*NAMES)
+    watcher.world.hands["a"].phase = PodPhase.GONE
+    watcher.world.notice("b")
+    assert watcher.look() == ({"c"}, None)
+    watcher.back("b", "c")
+    awaited, plan = watcher.look()
+    assert awaited == set()
+    assert plan is not None
+    assert plan.workers == ("c/0",) or plan.layout is None
+
+
+def test_who_is_back_and_says_that_it_broke_is_believed() -> None:
+    watcher = Watcher()
+    watcher.off(*NAMES)
+    watcher.look()
+    watcher.back("a", "b")
+    watcher.world.break_("a", "b")
+    plan = watcher.look()[1]
+    assert plan is not None
+    assert plan.reason is PlanReason.LOSS
+
+
+def test_a_pause_waits_for_nobody() -> None:
+    watcher = Watcher()
+    watcher.world.suspend = True
+    watcher.world.publish()
+    watcher.world.obey()
+    watcher.off(*NAMES)
+    assert watcher.look()[0] == set()
