@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 
 from parcae_agent.pid_one import hold_sigterm, warn_of_a_shell_in_front
@@ -17,12 +16,11 @@ def main() -> None:
     from parcae_agent.notices.settings import notice_settings
     from parcae_agent.settings import from_environment
     from parcae_api.errors import ParcaeError
+    from parcae_api.log_lines import log_format_of, log_to_stderr
 
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    warn_of_a_shell_in_front()
     try:
+        log_to_stderr(log_format_of())
+        warn_of_a_shell_in_front()
         code = run_agent(from_environment(), spawn_worker, notice_settings())
     except ParcaeError as error:
         print(f"parcae-agent: {error}", file=sys.stderr)

@@ -17,6 +17,7 @@ from parcae_agent.settings import AgentConfig, ExitCode, WorkerConfig
 from parcae_agent.supervisor import News, Supervisor, Terminate, new_incarnation, worker_id
 from parcae_api.board_access import read_access
 from parcae_api.etcd import EtcdClient
+from parcae_api.log_context import always
 
 
 def run_agent(
@@ -40,6 +41,8 @@ def run_agent(
     signal.signal(signal.SIGTERM, lambda *_: news.put(Terminate()))
     release_sigterm()
     incarnation = new_incarnation(config.pod)
+    fields = {"namespace": config.namespace, "job": config.job, "pod": config.pod}
+    always(**fields, worker=worker_id(incarnation))
     descriptor = new_page()
     settings = WorkerConfig(
         worker=worker_id(incarnation),
@@ -50,6 +53,7 @@ def run_agent(
         checkpoints=config.checkpoints,
         device=config.device,
         page=descriptor,
+        log_fields=fields,
         probe=config.probe,
     )
     worker = start_worker(settings)

@@ -19,6 +19,8 @@ from parcae_agent.user_code import UserCodeFailed, user_code
 from parcae_agent.worker import Worker
 from parcae_api.errors import InputError, TrainingFailed
 from parcae_api.events import Failed
+from parcae_api.log_context import always
+from parcae_api.log_lines import log_format_of, log_ours_to_stderr
 
 
 def run_worker(config: WorkerConfig, end: socket.socket) -> int:
@@ -26,6 +28,7 @@ def run_worker(config: WorkerConfig, end: socket.socket) -> int:
     # The supervisor speaks for the pod: it turns these signals into a notice.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    always(**config.log_fields, worker=config.worker)
     _configure_torch(config)
     # Where torch's `record` writes what ends this process against our will.
     os.environ["TORCHELASTIC_ERROR_FILE"] = str(config.error_file)
@@ -80,6 +83,7 @@ def _configure_torch(config: WorkerConfig) -> None:
 def main() -> None:
     """``python -m parcae_agent.entry CONFIG_JSON FD``: started by the supervisor."""
     config, descriptor = WorkerConfig.from_json(sys.argv[1]), int(sys.argv[2])
+    log_ours_to_stderr(log_format_of())
     code = run_worker(config, socket.socket(fileno=descriptor))
     sys.stdout.flush()
     sys.stderr.flush()

@@ -45,6 +45,8 @@ class WorkerConfig(Contract):
     checkpoints: Path | None
     device: str = "cpu"
     """``cpu``, or ``cuda:<index>``."""
+    log_fields: dict[str, str] = {}
+    """What its lines in the log are about: namespace, job and pod."""
     page: int | None = None
     """Descriptor of the memory where its numbers go; None: nobody reads them."""
     probe: Annotated[Callable[[str, int], None], Field(exclude=True)] = no_probe

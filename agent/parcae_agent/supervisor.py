@@ -44,6 +44,7 @@ from parcae_api.board import JobBoard
 from parcae_api.board_snapshot import BoardChange
 from parcae_api.etcd import EtcdClient
 from parcae_api.events import Failed
+from parcae_api.log_context import about
 from parcae_api.membership import AgentState, Hint, Membership, Notice, WorkerInfo
 from parcae_api.model import Contract
 from parcae_api.plan import Plan, PlanReason, Rendezvous
@@ -178,6 +179,9 @@ class Supervisor:
                 if known.plan is None or plan.revision > known.plan.revision:
                     known.plan = plan
                     self._tell(PlanNews(plan=plan))
+                    with about(revision=plan.revision):
+                        part = self._part_in(plan)
+                        _log.info("plan of the operator (%s): %s: %s", plan.reason, part, plan.why)
             case BoardChange(model=Rendezvous() as place):
                 if place.revision >= (known.plan.revision if known.plan else 0):
                     self._tell(MeetingPlace(rendezvous=place))
@@ -212,6 +216,18 @@ class Supervisor:
         if isinstance(news, Pong | Ready | State | Advanced):
             known.heard_monotonic_s = time.monotonic()
 
+    def _part_in(self, plan: Plan) -> str:
+        """What a plan has this worker do, in words."""
+        cell = plan.cell_of(self._worker_id)
+        if plan.layout is None:
+            return "training pauses"
+        if cell is not None:
+            at = f"replica {cell.replica}, stage {cell.stage}"
+            return f"{at} of {plan.layout.configuration}"
+        if self._worker_id in plan.donors:
+            return "outside the grid, with state that others need"
+        return f"outside the grid of {plan.layout.configuration}"
+
     def _unless_known(self, profile: Profile) -> Callable[[], object]:
         """Write the model's outline, unless a measured one is there already."""
 
@@ -245,6 +261,8 @@ class Supervisor:
             self._process.kill()
         elif self._is_free():
             known.quitting = True
+            with about(revision=known.plan.revision if known.plan else None):
+                _log.info("nobody needs this worker any more: it ends")
             self._tell(Quit())
 
     def _is_free(self) -> bool:

@@ -29,6 +29,7 @@ from parcae_agent.step import StepContext, StepRunner
 from parcae_agent.training import Training
 from parcae_agent.user_code import find_failure, user_code
 from parcae_agent.wire import Wire
+from parcae_api.log_context import about
 from parcae_api.plan import Plan
 
 _log = logging.getLogger(__name__)
@@ -111,10 +112,11 @@ class Worker:
         revision = 0
         while (plan := self._mailbox.wait_for_plan(newer_than=revision)) is not None:
             revision = plan.revision
-            if self._config.worker in plan.members:
-                self._take_part(plan)
-            elif plan.layout is None:
-                self._save(plan)
+            with about(revision=revision):
+                if self._config.worker in plan.members:
+                    self._take_part(plan)
+                elif plan.layout is None:
+                    self._save(plan)
             self._tell(idle_revision=revision)
 
     def stop_listening(self) -> None:
@@ -142,8 +144,11 @@ class Worker:
             begun_s = time.perf_counter()
             formed = self._form(plan)
             if formed is None:
+                _log.info("a newer plan came before this one could form")
                 return
-            self._count(formed, time.perf_counter() - begun_s)
+            seconds = time.perf_counter() - begun_s
+            self._count(formed, seconds)
+            self._tell_of(formed, seconds)
             self._mailbox.formed()
             if formed.cell is None:
                 return  # a donor: its state is out
@@ -204,12 +209,13 @@ class Worker:
         first_replica = formed.cell is not None and formed.cell.replica == 0
         samples = runner.num_micro_batches * self._training.micro_batch
         tokens = runner.num_micro_batches * self._survey.micro_batch_tokens
-        while self._memory.applied < self._training.steps:
+        memory = self._memory
+        while memory.applied < self._training.steps:
             started = time.perf_counter()
             outcome = runner.run()
             seconds = time.perf_counter() - started
             self._meter.stepped(
-                self._memory.applied,
+                memory.applied,
                 seconds=seconds,
                 parts=runner.parts,
                 samples=samples,
@@ -217,10 +223,11 @@ class Worker:
                 loss=outcome.loss,
                 norm=outcome.gradient_norm,
             )
-            reporter.stepped(self._memory.applied, outcome, seconds)
+            reporter.stepped(memory.applied, outcome, seconds)
             if first_replica:
-                self._saver.after_step(self._memory)
+                self._saver.after_step(memory)
             if outcome.leaves:
+                _log.info("the epoch ends after step %d: another plan is there", memory.applied)
                 return
         self._save(formed.plan)
 
@@ -228,6 +235,8 @@ class Worker:
         """Write what this worker holds, for good: training pauses or has ended."""
         if self._memory.layers:
             self._saver.save_now(self._memory)
+            if self._config.checkpoints is not None:
+                _log.info("the state of step %d is saved", self._memory.applied)
             self._tell(saved=True)
 
     def _rolled_forward(self, step: int) -> None:
@@ -235,7 +244,7 @@ class Worker:
 
     def _broken(self, plan: Plan, error: Exception) -> None:
         if self._mailbox.newest_revision == plan.revision:
-            _log.info("revision %d broke: %s", plan.revision, str(error).split("\n")[0])
+            _log.info("the epoch broke: %s", str(error).split("\n")[0])
         self._broken_revision = plan.revision
         self._meter.broke()
         self._tell()
@@ -251,6 +260,30 @@ class Worker:
             step=memory.applied,
             layers=len(memory.layers),
             state_bytes=sum(layer.nbytes for layer in memory.layers.values()),
+        )
+
+    def _tell_of(self, formed: Formed, seconds: float) -> None:
+        cell, agreement = formed.cell, formed.agreement
+        if agreement.rolled_back_from is not None:
+            was, now = agreement.rolled_back_from, agreement.resume
+            _log.warning("a layer has no holder left: back from step %d to step %d", was, now)
+        moved = f"sent {formed.bytes_sent} bytes, received {formed.bytes_received}"
+        if cell is None:
+            _log.info(
+                "formed in %.3f s without this worker, whose state is out: %s", seconds, moved
+            )
+            return
+        assert formed.plan.layout is not None
+        layers = formed.plan.layout.layers(cell.stage)
+        _log.info(
+            "formed in %.3f s: goes on from step %d as replica %d, stage %d, layers %d to %d; %s",
+            seconds,
+            self._memory.applied,
+            cell.replica,
+            cell.stage,
+            layers.start,
+            layers.stop - 1,
+            moved,
         )
 
     def _look_at_device(self) -> None:

@@ -13,6 +13,7 @@ from rich.table import Table
 from parcae_api.errors import InputError
 from parcae_api.history import History, IntervalCounts
 from parcae_api.job import Pipeline, explain
+from parcae_api.log_lines import log_format_of
 from parcae_api.planning import MOST_WORKERS, PlanAnswer, PlanRequest
 from parcae_api.profile import Profile
 from parcae_traces import find_trace, parse_segment, series_of
@@ -39,7 +40,8 @@ def serve(
     from parcae_optimizer.serving import ServiceSettings
     from parcae_optimizer.serving import serve as serve_until_told
 
-    serve_until_told(ServiceSettings(host=host, port=port, model=model))
+    settings = ServiceSettings(host=host, port=port, model=model, log_format=log_format_of())
+    serve_until_told(settings)
 
 
 def plan(

@@ -19,6 +19,7 @@ from parcae_api.errors import BoardError
 from parcae_api.events import AnyEvent, Migration
 from parcae_api.job import ParcaeJob
 from parcae_api.job_status import JobStatus
+from parcae_api.log_context import about
 from parcae_api.model import Contract
 from parcae_api.plan import Plan
 from parcae_api.planning import Planner
@@ -41,6 +42,7 @@ from parcae_operator.observation import (
     staying_instances,
     staying_workers,
 )
+from parcae_operator.replan import next_revision
 from parcae_operator.reunion import Reunion
 from parcae_operator.view import BoardState, BoardView, EventSink
 
@@ -173,6 +175,10 @@ class JobLoop:
         Raises:
             Exception: the board refuses to be watched, or there is a mistake in this program.
         """
+        with about(namespace=self._job.metadata.namespace, job=self._job.metadata.name):
+            return self._watch_and_turn()
+
+    def _watch_and_turn(self) -> End | None:
         watch = self._board.watch(
             self._view.accept, on_error=self._watch_failed, on_reset=self._view.accept_all
         )
@@ -203,6 +209,10 @@ class JobLoop:
         self._rest_s = self._next_look_s(seen)
         self._news.saw(seen)
         self._write_crashes_down(seen)
+        with about(revision=next_revision(seen)):
+            return self._act(seen)
+
+    def _act(self, seen: Observation) -> End | None:
         for action in decide(seen, self._planner):
             match action:
                 case SetStatus(status=status):
@@ -285,6 +295,8 @@ class JobLoop:
             _log.info("another plan than the one decided on is there; looking again")
             return
         self._trouble = ""
+        at = plan.layout.configuration if plan.layout else "paused"
+        _log.info("plan published: %s (%s): %s", at, plan.reason, plan.why)
         self._view.published(plan)
         self._report(planned(action, num_staying=len(staying_workers(seen))))
         self._prune(plan)

@@ -110,7 +110,7 @@ def _plan(
     donors: tuple[WorkerId, ...] = (),
 ) -> Plan:
     return Plan(
-        revision=_newest_revision(seen) + 1,
+        revision=next_revision(seen),
         reason=reason,
         why=why,
         created_unix_s=seen.now_unix_s,
@@ -120,8 +120,8 @@ def _plan(
     )
 
 
-def _newest_revision(seen: Observation) -> int:
-    """The newest that anybody knows of.
+def next_revision(seen: Observation) -> int:
+    """Of a plan that were made now: one more than the newest that anybody knows of.
 
     A board that lost its data must not go back: workers obey only what is newer than what they
     have obeyed.
@@ -131,7 +131,7 @@ def _newest_revision(seen: Observation) -> int:
         for worker in agent.workers:
             known += [worker.revision or 0, worker.idle_revision, worker.broken_revision]
             known += [worker.holding.revision] if worker.holding else []
-    return max(known)
+    return max(known) + 1
 
 
 def _preferred(current: Plan | None, staying: Sequence[Candidate]) -> list[WorkerId]:

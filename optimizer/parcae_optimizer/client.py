@@ -9,6 +9,7 @@ import httpx
 from pydantic import ValidationError
 
 from parcae_api.errors import InputError, PlannerUnavailable
+from parcae_api.log_context import HEADER, to_header
 from parcae_api.model import Contract
 from parcae_api.planning import ForecastRequest, ForecastSummary, PlanAnswer, PlanRequest
 
@@ -74,9 +75,7 @@ class PlannerClient:
 
     def _post(self, path: str, request: Contract, kind: type[T]) -> T:
         try:
-            answer = self._client.post(
-                path, content=request.to_json(), headers={"content-type": "application/json"}
-            )
+            answer = self._client.post(path, content=request.to_json(), headers=_headers())
         except httpx.HTTPError as error:
             raise PlannerUnavailable(f"planner {self._url}: {error}") from error
         if answer.status_code in (413, 422):
@@ -89,6 +88,13 @@ class PlannerClient:
             raise PlannerUnavailable(
                 f"planner {self._url}: its answer is no {kind.__name__}; is it of our version?"
             ) from error
+
+
+def _headers() -> dict[str, str]:
+    """Of which job and revision the question is goes along: the service's log names them."""
+    context = to_header()
+    told = {HEADER: context} if context else {}
+    return {"content-type": "application/json", **told}
 
 
 def _checked(url: str) -> httpx.URL:

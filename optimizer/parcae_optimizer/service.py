@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from parcae_api.errors import InputError
+from parcae_api.log_context import HEADER, about, from_header
 from parcae_api.planning import (
     ForecastRequest,
     ForecastSummary,
@@ -23,6 +24,7 @@ from parcae_api.planning import (
     PlanRequest,
 )
 from parcae_optimizer.liveput_planner import LiveputPlanner, forecast_of, summary_of
+from parcae_optimizer.logged import LoggedPlanner
 from parcae_optimizer.service_meter import ServiceMeter
 from parcae_predictor import Predictor
 
@@ -43,14 +45,15 @@ def make_app(predictor: Predictor, planner: Planner | None = None) -> FastAPI:
         docs_url="/docs",
         redoc_url=None,
     )
-    plans = planner or LiveputPlanner(predictor)
+    plans = LoggedPlanner(planner or LiveputPlanner(predictor))
     meter, one_at_a_time = ServiceMeter(), threading.Lock()
 
     @app.post("/v1/plan", responses=_REFUSED)
-    def plan(request: PlanRequest) -> PlanAnswer:
+    def plan(request: PlanRequest, http: Request) -> PlanAnswer:
         """The layout to run now, what it is expected to train, and why."""
         arrived_s = time.perf_counter()
-        with one_at_a_time, meter.working("plan", arrived_s):
+        told = from_header(http.headers.get(HEADER))
+        with one_at_a_time, meter.working("plan", arrived_s), about(**told):
             return plans.plan(request)
 
     @app.post("/v1/forecast", responses=_REFUSED)

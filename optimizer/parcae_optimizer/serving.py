@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from parcae_api.errors import InputError
 from parcae_api.job import explain
+from parcae_api.log_lines import LogFormat, log_to_stderr
 from parcae_api.model import Contract
 from parcae_optimizer.service import make_app
 from parcae_predictor import DEFAULT, predictor_of
@@ -28,12 +29,15 @@ class ServiceSettings(Contract):
     """``PARCAE_LISTEN_PORT``: 0 takes a free one."""
     model: str = DEFAULT
     """``PARCAE_MODEL``: which forecast."""
+    log_format: LogFormat = LogFormat.TEXT
+    """``PARCAE_LOG_FORMAT``: ``text`` for people, ``json`` for what collects logs."""
 
 
 _VARIABLES = {
     "host": "PARCAE_LISTEN_HOST",
     "port": "PARCAE_LISTEN_PORT",
     "model": "PARCAE_MODEL",
+    "log_format": "PARCAE_LOG_FORMAT",
 }
 
 
@@ -57,11 +61,14 @@ def serve(settings: ServiceSettings) -> None:
     Raises:
         InputError: there is no such forecast.
     """
+    app = make_app(predictor_of(settings.model))
+    log_to_stderr(settings.log_format)
     uvicorn.run(
-        make_app(predictor_of(settings.model)),
+        app,
         host=settings.host,
         port=settings.port,
         log_level="info",
+        log_config=None,  # its lines look like all others
         access_log=False,
         timeout_graceful_shutdown=_GRACE_S,
     )

@@ -211,6 +211,14 @@ class TestPods:
         assert environment["PARCAE_METRICS_PORT"] == str(ports["metrics"])
         assert ports["metrics"] != ports["health"]
 
+    @pytest.mark.parametrize("log_format", ["json", "text"])
+    def test_write_their_logs_in_one_format(self, helm: Helm, log_format: str) -> None:
+        pods = templates(rendered(helm, operator={"logFormat": log_format}))
+        for program in ("operator", "planner"):
+            [container] = pods[program]["spec"]["containers"]
+            environment = {each["name"]: each.get("value") for each in container["env"]}
+            assert environment["PARCAE_LOG_FORMAT"] == log_format
+
     def test_say_where_their_metrics_are_if_asked(self, helm: Helm) -> None:
         pods = templates(rendered(helm, monitoring={"scrapeAnnotations": True}))
         for program, port in (("operator", "8081"), ("planner", "8080"), ("etcd", "2381")):

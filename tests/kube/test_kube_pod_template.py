@@ -322,6 +322,22 @@ def test_a_port_that_is_none_is_refused(value: object) -> None:
         make_job(template=template(env(value)))
 
 
+# Logs.
+
+
+def test_agents_write_their_log_as_the_operator_does_unless_the_user_says_how() -> None:
+    def told(container: Object | None = None, **more: Any) -> list[str]:
+        made = pod_of(
+            make_job(template=template(container)), OperatorSettings(board="etcd:2379", **more)
+        )["spec"]["containers"][0]["env"]
+        return [e["value"] for e in made if e["name"] == "PARCAE_LOG_FORMAT"]
+
+    assert told() == []  # text, as without the variable
+    assert told(log_format="json") == ["json"]
+    theirs = {"env": [{"name": "PARCAE_LOG_FORMAT", "value": "text"}]}
+    assert told(theirs, log_format="json") == ["text"]
+
+
 # Grace and devices.
 
 

@@ -50,6 +50,7 @@ class AgentProgram:
     ) -> None:
         options.setdefault("search_path", str(Path(models.__file__).parent))
         options.setdefault("checkpoints", folder / "checkpoints")
+        self._environ = {"PARCAE_METRICS_PORT": "0", **options.pop("environ", {})}
         self.board = board
         config = make_config(endpoint, folder, **options)
         self.log = folder / f"agent{len(list(folder.glob('agent*.log')))}.log"
@@ -63,7 +64,7 @@ class AgentProgram:
         with self.log.open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "parcae_agent"],
-                env={**os.environ, "PARCAE_AGENT": config.to_json().decode()},
+                env={**os.environ, **self._environ, "PARCAE_AGENT": config.to_json().decode()},
                 stdout=log,
                 stderr=log,
                 start_new_session=True,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import time
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from supervisor_desk import is_alive, wait_until
 from supervisor_program import START_S, MakeProgram
+from tests.metrics.metric_facts import Told, read
 
 from parcae_agent.settings import ExitCode
 from parcae_api.board import JobBoard
@@ -46,6 +50,30 @@ def test_it_is_on_the_board_within_a_second_and_long_before_its_worker_is_ready(
     (tmp_path / "go on").touch()
     program.await_ready()
     assert program.await_member().state is AgentState.STANDBY
+
+
+def test_a_pods_agent_tells_prometheus_and_writes_its_log_as_it_is_told(
+    make_program: MakeProgram,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    environ = {"PARCAE_METRICS_PORT": str(port), "PARCAE_LOG_FORMAT": "json"}
+    program = make_program(args={"steps": 1_000_000}, environ=environ)
+    program.await_ready()
+    program.train_alone(1)
+    program.await_training(1)
+    program.await_step(1)
+
+    def steps() -> float | None:
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
+            return Told(read(reply.read().decode()))("worker_steps_total", job="job")
+
+    wait_until(lambda: (steps() or 0) >= 1, "a step is told")
+    told = [json.loads(line) for line in program.log.read_text().splitlines()]
+    loggers = {line["logger"] for line in told if line.get("revision") == 1}
+    assert loggers == {"parcae_agent.supervisor", "parcae_agent.worker"}  # two processes
+    for line in told:
+        assert (line["namespace"], line["job"], line["pod"]) == ("test", "job", "pod")
 
 
 def test_the_life_of_an_agent(

@@ -6,7 +6,6 @@ server has no thread and touches no device, so forking it is safe.
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import os
 import signal
@@ -20,6 +19,7 @@ from types import ModuleType
 from parcae_agent.agent import run_agent
 from parcae_agent.launch import WorkerProcess, fork_worker
 from parcae_agent.settings import AgentConfig, WorkerConfig
+from parcae_api.log_lines import log_format_of, log_to_stderr
 
 _main_module = threading.Lock()
 
@@ -120,12 +120,7 @@ def _agent(config: AgentConfig, log: str) -> None:
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     os.close(descriptor)
-    logging.basicConfig(
-        level=logging.INFO,
-        format=f"%(asctime)s {config.pod} %(levelname)s %(name)s: %(message)s",
-        stream=sys.stderr,
-        force=True,
-    )
+    log_to_stderr(log_format_of(), config.pod)
 
     def start_worker(settings: WorkerConfig) -> WorkerProcess:
         worker = fork_worker(settings)  # while this process has no other thread

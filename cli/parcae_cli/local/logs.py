@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from parcae_api.log_lines import formatter_of, log_format_of
+
 _LOGGERS = ("parcae_api", "parcae_agent", "parcae_operator", "parcae_optimizer", "parcae_cli")
 
 
@@ -22,7 +24,7 @@ class _QuietFileHandler(logging.FileHandler):
 def log_to(path: Path) -> Iterator[None]:
     """Have what this process logs written to a file."""
     handler = _QuietFileHandler(path, encoding="utf-8", delay=True)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(formatter_of(log_format_of()))
     before = {name: logging.getLogger(name).level for name in _LOGGERS}
     for name in _LOGGERS:
         logging.getLogger(name).addHandler(handler)

@@ -33,6 +33,7 @@ from parcae_cli.local.view import View, make_view
 from parcae_operator.actions import Complete, Fail
 from parcae_operator.loop import JobLoop
 from parcae_optimizer.liveput_planner import LiveputPlanner
+from parcae_optimizer.logged import LoggedPlanner
 from parcae_optimizer.reactive import ReactivePlanner
 from parcae_predictor import DEFAULT, predictor_of
 
@@ -264,8 +265,8 @@ _STATES = {
 
 def _planner(plan: LocalRunPlan) -> Planner:
     if plan.planner is PlannerKind.REACTIVE:
-        return ReactivePlanner()
-    return LiveputPlanner(predictor_of(DEFAULT))
+        return LoggedPlanner(ReactivePlanner())
+    return LoggedPlanner(LiveputPlanner(predictor_of(DEFAULT)))
 
 
 def _greeting(plan: LocalRunPlan) -> Iterator[str]:

@@ -13,6 +13,7 @@ from parcae_api.board import JobBoard
 from parcae_api.errors import BoardError, ParcaeError
 from parcae_api.events import AnyEvent
 from parcae_api.job import ParcaeJob
+from parcae_api.log_context import about
 from parcae_operator.fallback import FallbackPlanner
 from parcae_operator.kube.errors import ClusterError, Forbidden
 from parcae_operator.kube.labels import JobKey
@@ -150,6 +151,11 @@ class JobThread:
         )
 
     def _run(self) -> None:
+        metadata = self._job.metadata
+        with about(namespace=metadata.namespace, job=metadata.name):
+            self._drive()
+
+    def _drive(self) -> None:
         pace = Pace()
         while not self._stop.is_set():
             begun_s = time.monotonic()

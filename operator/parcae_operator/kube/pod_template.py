@@ -14,6 +14,7 @@ from typing import Any
 
 from parcae_api.errors import InputError
 from parcae_api.job import ParcaeJob
+from parcae_api.log_lines import VARIABLE, LogFormat
 from parcae_operator.kube.board_users import secret_name
 from parcae_operator.kube.labels import (
     ACCESS_PATH,
@@ -69,7 +70,7 @@ def make_pod(
     metadata = _part(template, "metadata", "spec.template")
     spec = _part(template, "spec", "spec.template")
     container = _first_container(spec)
-    _add_environment(container, agent_config)
+    _add_environment(container, agent_config, settings)
     add_metrics(spec, container)
     _add_volumes(job, spec, container)
     if settings is not None and settings.board_access is not None:
@@ -177,7 +178,7 @@ def _gpus(container: Object) -> int:
     return found
 
 
-def _add_environment(container: Object, config: Object) -> None:
+def _add_environment(container: Object, config: Object, settings: OperatorSettings | None) -> None:
     ours: list[Object] = [
         {"name": "PARCAE_AGENT", "value": json.dumps(config, separators=(",", ":"))},
         _field("PARCAE_NODE_NAME", "spec.nodeName"),
@@ -187,6 +188,9 @@ def _add_environment(container: Object, config: Object) -> None:
     given = _list(container, "env", f"{_CONTAINER}.env")
     theirs = [e for e in given if not (isinstance(e, dict) and e.get("name") in names)]
     container["env"] = [*theirs, *ours]
+    chosen = any(isinstance(e, dict) and e.get("name") == VARIABLE for e in theirs)
+    if settings is not None and settings.log_format is not LogFormat.TEXT and not chosen:
+        container["env"].append({"name": VARIABLE, "value": settings.log_format.value})
 
 
 def _add_volumes(job: ParcaeJob, spec: Object, container: Object) -> None:

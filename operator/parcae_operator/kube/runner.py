@@ -18,6 +18,7 @@ from parcae_api.errors import BoardError, InputError
 from parcae_api.events import AnyEvent, NoticeGiven
 from parcae_api.job import ParcaeJob
 from parcae_api.job_status import JobStatus
+from parcae_api.log_context import about
 from parcae_operator.kube.crier import Crier
 from parcae_operator.kube.errors import ClusterError, NotFound
 from parcae_operator.kube.job_thread import JobThread, job_on_board
@@ -139,6 +140,10 @@ class JobRunner:
     # The task.
 
     async def _run(self) -> None:
+        with about(namespace=self.key.namespace, job=self.key.name):
+            await self._follow()
+
+    async def _follow(self) -> None:
         while not self._deleted:
             try:
                 await self._turn()

@@ -13,9 +13,9 @@ from pydantic import Field, ValidationError, field_validator
 
 from parcae_api.errors import InputError
 from parcae_api.job import explain
+from parcae_api.log_lines import LogFormat
 from parcae_api.model import Contract
 from parcae_operator.kube.network_policy import NetworkRules
-from parcae_operator.log_lines import LogFormat
 
 PREFIX = "PARCAE_"
 Seconds = Annotated[float, Field(gt=0, le=86_400)]

@@ -7,7 +7,11 @@ import logging
 import sys
 from typing import Any
 
-from parcae_operator.log_lines import LogFormat, formatter_of
+import pytest
+
+from parcae_api.errors import InputError
+from parcae_api.log_context import about
+from parcae_api.log_lines import LogFormat, formatter_of, log_format_of
 
 
 def record(message: str, *args: object, **more: Any) -> logging.LogRecord:
@@ -56,3 +60,40 @@ def test_what_was_given_besides_is_in_the_line_and_hides_nothing() -> None:
 def test_text_is_for_people() -> None:
     line = formatter_of(LogFormat.TEXT).format(record("hello %d", 1))
     assert line.endswith("WARNING parcae_operator.loop: hello 1")
+
+
+def test_what_a_line_is_about_is_in_it() -> None:
+    with about(namespace="team", job="gpt"), about(revision=8):
+        found = as_json(record("formed"))
+        text = formatter_of(LogFormat.TEXT).format(record("formed"))
+    assert (found["namespace"], found["job"], found["revision"]) == ("team", "gpt", 8)
+    assert text.endswith(": formed [namespace=team job=gpt revision=8]")
+
+
+def test_a_traceback_stands_below_what_a_line_is_about() -> None:
+    try:
+        raise ValueError("odd")
+    except ValueError:
+        made = record("failed", exc_info=sys.exc_info())
+    with about(revision=8):
+        first, *_, last = formatter_of(LogFormat.TEXT).format(made).splitlines()
+    assert first.endswith(": failed [revision=8]")
+    assert last == "ValueError: odd"
+
+
+def test_who_writes_to_a_shared_file_is_named() -> None:
+    line = formatter_of(LogFormat.TEXT, "pod-1").format(record("hello"))
+    assert line.split(maxsplit=2)[2] == "pod-1 WARNING parcae_operator.loop: hello"
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [({}, "text"), ({"PARCAE_LOG_FORMAT": ""}, "text"), ({"PARCAE_LOG_FORMAT": "json"}, "json")],
+)
+def test_the_format_is_the_environments(environ: dict[str, str], expected: str) -> None:
+    assert log_format_of(environ) == expected
+
+
+def test_another_format_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^PARCAE_LOG_FORMAT: is 'xml'; give text or json$"):
+        log_format_of({"PARCAE_LOG_FORMAT": "xml"})
