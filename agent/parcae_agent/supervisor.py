@@ -40,6 +40,7 @@ from parcae_agent.outbox import Outbox
 from parcae_agent.pid_one import reap_orphans
 from parcae_agent.seat import Seat
 from parcae_agent.settings import AgentConfig, ExitCode
+from parcae_agent.words import part_in
 from parcae_api.board import JobBoard
 from parcae_api.board_snapshot import BoardChange
 from parcae_api.etcd import EtcdClient
@@ -180,7 +181,7 @@ class Supervisor:
                     known.plan = plan
                     self._tell(PlanNews(plan=plan))
                     with about(revision=plan.revision):
-                        part = self._part_in(plan)
+                        part = part_in(plan, self._worker_id)
                         _log.info("plan of the operator (%s): %s: %s", plan.reason, part, plan.why)
             case BoardChange(model=Rendezvous() as place):
                 if place.revision >= (known.plan.revision if known.plan else 0):
@@ -215,18 +216,6 @@ class Supervisor:
                     self._take_notice(notice)
         if isinstance(news, Pong | Ready | State | Advanced):
             known.heard_monotonic_s = time.monotonic()
-
-    def _part_in(self, plan: Plan) -> str:
-        """What a plan has this worker do, in words."""
-        cell = plan.cell_of(self._worker_id)
-        if plan.layout is None:
-            return "training pauses"
-        if cell is not None:
-            at = f"replica {cell.replica}, stage {cell.stage}"
-            return f"{at} of {plan.layout.configuration}"
-        if self._worker_id in plan.donors:
-            return "outside the grid, with state that others need"
-        return f"outside the grid of {plan.layout.configuration}"
 
     def _unless_known(self, profile: Profile) -> Callable[[], object]:
         """Write the model's outline, unless a measured one is there already."""
