@@ -40,7 +40,7 @@ from parcae_agent.outbox import Outbox
 from parcae_agent.pid_one import reap_orphans
 from parcae_agent.seat import Seat
 from parcae_agent.settings import AgentConfig, ExitCode
-from parcae_agent.words import part_in
+from parcae_agent.words import words_on
 from parcae_api.board import JobBoard
 from parcae_api.board_snapshot import BoardChange
 from parcae_api.etcd import EtcdClient
@@ -181,8 +181,7 @@ class Supervisor:
                     known.plan = plan
                     self._tell(PlanNews(plan=plan))
                     with about(revision=plan.revision):
-                        part = part_in(plan, self._worker_id)
-                        _log.info("plan of the operator (%s): %s: %s", plan.reason, part, plan.why)
+                        _log.info("plan: %s", words_on(plan, self._worker_id))
             case BoardChange(model=Rendezvous() as place):
                 if place.revision >= (known.plan.revision if known.plan else 0):
                     self._tell(MeetingPlace(rendezvous=place))

@@ -5,8 +5,12 @@ from __future__ import annotations
 from parcae_api.plan import Plan, WorkerId
 
 
-def part_in(plan: Plan, worker: WorkerId) -> str:
-    """What a plan has a worker do."""
+def words_on(plan: Plan, worker: WorkerId) -> str:
+    """What a plan has a worker do, and why there is one."""
+    return f"{_part_in(plan, worker)} ({plan.reason}): {plan.why}"
+
+
+def _part_in(plan: Plan, worker: WorkerId) -> str:
     if plan.layout is None:
         return "training pauses"
     cell = plan.cell_of(worker)
