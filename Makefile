@@ -41,8 +41,12 @@ crds: install
 dashboards: install
 	$(BIN)/python -W ignore -m charts.dashboards
 
-# A real Kubernetes of four nodes to work with by hand (docs/test-cluster.md).
-cluster-up cluster-down cluster-status: cluster-%: install
+# A real Kubernetes of four nodes to work with by hand, with our images on them (docs/test-cluster.md).
+cluster-up: install
+	$(BIN)/python -m tests.cluster up
+	$(BIN)/python -m tests.deploy --images-only
+
+cluster-down cluster-status: cluster-%: install
 	$(BIN)/python -m tests.cluster $*
 
 # Our images and chart on it; FULL=1 puts torch into the agent's image, which takes minutes.

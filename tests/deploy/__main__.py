@@ -9,7 +9,7 @@ import typer
 
 from tests.cluster import Cluster, ClusterError
 
-from .install import NAMESPACE, install
+from .install import NAMESPACE, give_images, install
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -22,6 +22,13 @@ Parcae runs in the namespace {namespace}. What next:
   {python} -m tests.cluster kill spot-1            # a node goes without a sound; training goes on
   helm --namespace {namespace} test parcae
 """
+_BY_HAND = """
+The images are on the nodes. All at once: make deploy. Or as on any cluster, by hand:
+
+  eval "$({python} -m tests.cluster env)"
+  helm install parcae charts/parcae -f charts/parcae/presets/try.yaml
+  helm test parcae
+"""
 _SLIM = """
 Agents get torch from this machine's virtual environment (a policy of the cluster mounts it, so the
 image took seconds). With torch in the image, in minutes: make deploy FULL=1
@@ -32,12 +39,19 @@ image took seconds). With torch in the image, in minutes: make deploy FULL=1
 def deploy(
     name: Annotated[str, typer.Option(help="The cluster.", envvar="PARCAE_CLUSTER")] = "parcae",
     full: Annotated[bool, typer.Option("--full", help="With torch in the agent's image.")] = False,
+    images_only: Annotated[
+        bool, typer.Option("--images-only", help="For those who install the chart by hand.")
+    ] = False,
 ) -> None:
     """Build the images, load them into the cluster, and install the chart."""
     try:
         cluster = Cluster.attach(name)
     except ClusterError as error:
         raise ClusterError(f"{error}; start one with: make cluster-up") from error
+    if images_only:
+        give_images(cluster, full=full, say=typer.echo)
+        typer.echo(_BY_HAND.format(python=sys.executable))
+        return
     install(cluster, full=full, say=typer.echo)
     typer.echo(_NEXT.format(namespace=NAMESPACE, python=sys.executable))
     if not full:

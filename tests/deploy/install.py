@@ -30,13 +30,19 @@ def install(cluster: Cluster, *, full: bool = False, say: Say = print) -> None:
         full: with torch in the agent's image; else pods get this machine's (see ``torch``).
         say: told what is done, and how long it took.
     """
-    programs = {name: _image(cluster, name, name, say) for name in ("etcd", "operator", "planner")}
-    _image(cluster, "agent", "agent" if full else "agent-slim", say)
+    programs = give_images(cluster, full=full, say=say)
     with _timed("helm upgrade --install", say):
         _namespace(cluster)
-        _give_torch(cluster, wanted=not full)
         _helm(cluster, programs)
     give_code(cluster)
+
+
+def give_images(cluster: Cluster, *, full: bool = False, say: Say = print) -> dict[str, Path]:
+    """Build the images and load them into all nodes; archives of the chart's by program."""
+    programs = {name: _image(cluster, name, name, say) for name in ("etcd", "operator", "planner")}
+    _image(cluster, "agent", "agent" if full else "agent-slim", say)
+    _give_torch(cluster, wanted=not full)
+    return programs
 
 
 def give_code(cluster: Cluster, namespace: str = "default") -> None:
