@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test lint types units processes bench bench-operator e2e crds dashboards cluster-up cluster-down cluster-status deploy install clean
+.PHONY: demo test lint types units processes bench bench-operator bench-board e2e crds dashboards cluster-up cluster-down cluster-status deploy install clean
 
 demo: install
 	$(BIN)/parcae local examples/gpt/job.yaml --trace traces/p3-dense-8.trace \
@@ -28,6 +28,10 @@ bench: install
 
 bench-operator: install
 	$(BIN)/python -m benchmarks.operator_load
+
+# What jobs write to etcd, and what three members take.
+bench-board: install
+	$(BIN)/python -m benchmarks.board_load
 
 # One run through everything that happens to spot instances, on a real cluster; ends with a table.
 e2e: install

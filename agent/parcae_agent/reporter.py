@@ -14,7 +14,8 @@ from parcae_api.events import Migration, MigrationKind, RolledBack
 from parcae_api.plan import Plan
 from parcae_api.progress import Progress
 
-_PROGRESS_SECONDS = 0.2
+PROGRESS_SECONDS = 0.5
+"""Between two reports while all goes well: most of what a job that trains asks of the board."""
 _PROFILE_SECONDS = 2.0
 _SMOOTHING = 0.1
 
@@ -81,7 +82,7 @@ class Reporter:
         self._smooth(outcome, seconds)
         now = time.monotonic()
         is_last = outcome.leaves or step >= self._profile.total_steps
-        if is_last or now - self._last_progress >= _PROGRESS_SECONDS:
+        if is_last or now - self._last_progress >= PROGRESS_SECONDS:
             self._last_progress = now
             self._send_progress(self._formed.plan, step, outcome.loss)
         if now - self._last_profile >= _PROFILE_SECONDS:
