@@ -1,8 +1,13 @@
-"""Reads ParcaeJobs from the cluster of the user's kubeconfig. Every failure is one sentence."""
+"""Reads ParcaeJobs, and what belongs to them, from the cluster of the user's kubeconfig.
+
+Every failure is one sentence.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +55,9 @@ class JobReader:
         configuration.retries = 0
         self.namespace = namespace or own
         self._host = configuration.host
-        self._api = client.CustomObjectsApi(client.ApiClient(configuration))
+        connection = client.ApiClient(configuration)
+        self._api = client.CustomObjectsApi(connection)
+        self._core = client.CoreV1Api(connection)
 
     def job(self, name: str) -> Object:
         """A ParcaeJob, as it is now.
@@ -75,6 +82,89 @@ class JobReader:
         if not isinstance(found, dict):
             raise ClusterUnavailable(f"the API server at {self._host} gave an answer without sense")
         return found
+
+    def pods(self, namespace: str | None, selector: str) -> list[Object]:
+        """Pods by their labels, of one namespace or of all.
+
+        Raises:
+            ClusterError: they cannot be read; the message says why.
+        """
+        where = "all namespaces" if namespace is None else f"namespace {namespace}"
+        more = {"label_selector": selector}
+        if namespace is None:
+            return self._list(self._core.list_pod_for_all_namespaces, f"pods of {where}", **more)
+        more["namespace"] = namespace
+        return self._list(self._core.list_namespaced_pod, f"pods of {where}", **more)
+
+    def events(self, kind: str, name: str) -> list[Object]:
+        """Events on an object.
+
+        Raises:
+            ClusterError: they cannot be read; the message says why.
+        """
+        return self._list(
+            self._core.list_namespaced_event,
+            f"Events of namespace {self.namespace}",
+            namespace=self.namespace,
+            field_selector=f"involvedObject.kind={kind},involvedObject.name={name}",
+        )
+
+    def log(
+        self,
+        namespace: str,
+        pod: str,
+        container: str,
+        since_s: float | None,
+        *,
+        previous: bool = False,
+    ) -> str:
+        """What a pod's container has written, as far as it is kept.
+
+        Raises:
+            ClusterError: it cannot be read; the message says why.
+        """
+        more: dict[str, Any] = {} if since_s is None else {"since_seconds": math.ceil(since_s)}
+        raw = self._read(
+            self._core.read_namespaced_pod_log,
+            f"the log of pod {namespace}/{pod}",
+            name=pod,
+            namespace=namespace,
+            container=container,
+            previous=previous,
+            **more,
+        )
+        return raw.decode(errors="replace")
+
+    def _list(self, call: Callable[..., Any], what: str, **arguments: Any) -> list[Object]:
+        try:
+            items = json.loads(self._read(call, what, **arguments))["items"]
+        except (ValueError, KeyError, TypeError):
+            items = None
+        if not isinstance(items, list):
+            raise ClusterUnavailable(f"the API server at {self._host} gave an answer without sense")
+        return items
+
+    def _read(self, call: Callable[..., Any], what: str, **arguments: Any) -> bytes:
+        from kubernetes.client.exceptions import ApiException
+
+        try:
+            # As it comes: models of the client refuse what newer servers leave out.
+            reply = call(**arguments, _preload_content=False, _request_timeout=_TIMEOUT_S)
+            return bytes(reply.data)
+        except ApiException as error:
+            said = str(_status_object(error.body).get("message") or "").strip()
+            why = said or f"status {error.status}"
+            if error.status in (401, 403):
+                raise Forbidden(f"the API server does not let you read {what}: {why}") from error
+            if error.status in (400, 404):
+                raise NotFound(f"{what}: {why}") from error
+            raise ClusterUnavailable(
+                f"the API server at {self._host} answers with an error: {why}"
+            ) from error
+        except Exception as error:
+            raise ClusterUnavailable(
+                f"the API server at {self._host} does not answer: {_shortest(error)}"
+            ) from error
 
     def _refusal(self, name: str, status: object, body: object) -> ClusterError:
         said = _status_object(body)

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from parcae_api.errors import InputError, ParcaeError
 from parcae_api.job import Reduction
-from parcae_cli import forecast, planner, render, simulate, status, trace
+from parcae_cli import forecast, logs, planner, render, simulate, status, trace
 from parcae_cli.local.options import LocalOptions, PlannerKind, check
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.command()(simulate.simulate)
 app.add_typer(planner.app, name="planner", help="The planner as a service.")
 app.command()(planner.plan)
 app.command()(status.status)
+app.command()(logs.logs)
 app.command()(render.render)
 
 

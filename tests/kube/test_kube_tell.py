@@ -81,7 +81,7 @@ MIGRATED = events.Migration(
             events.RolledBack(at_unix_s=1, revision=2, from_step=9, to_step=5, layers=("a",)),
             "Warning",
             "RolledBack",
-            "a layer had no holder left: back from step 9 to 5",
+            "revision 2: a layer had no holder left: back from step 9 to 5",
         ),
         (
             events.Failed(at_unix_s=1, worker="p/0", step=1, message="ValueError: boom"),

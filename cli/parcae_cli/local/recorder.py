@@ -10,7 +10,9 @@ import json
 import threading
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from parcae_api.events import AnyEvent
 
@@ -44,7 +46,9 @@ class Recorder:
         """Record an event."""
         with self._lock:
             self.events.append(event)
-            line = {"at_s": round(event.at_unix_s - self.started_unix_s, 3)}
+            at = datetime.fromtimestamp(event.at_unix_s, UTC).isoformat(timespec="milliseconds")
+            at_s = round(event.at_unix_s - self.started_unix_s, 3)
+            line: dict[str, Any] = {"at_s": at_s, "time": at}
             line |= event.model_dump(mode="json", exclude={"at_unix_s"})
             self._write(json.dumps(line))
 

@@ -56,7 +56,8 @@ def tell(job: ParcaeJob, event: AnyEvent, reporter: str) -> Object | None:
             return make_event(job, "InstanceJoined", note, reporter)
         case RolledBack():
             note = (
-                f"a layer had no holder left: back from step {event.from_step} to {event.to_step}"
+                f"revision {event.revision}: a layer had no holder left: back from step "
+                f"{event.from_step} to {event.to_step}"
             )
             return make_event(job, "RolledBack", note, reporter, warning=True)
         case Failed():
