@@ -6,8 +6,8 @@ from parcae_api.plan import Plan, WorkerId
 
 
 def words_on(plan: Plan, worker: WorkerId) -> str:
-    """What a plan has a worker do, and why there is one."""
-    return f"{_part_in(plan, worker)} ({plan.reason}): {plan.why}"
+    """What a plan has a worker do; why there is one, the operator's log says."""
+    return f"{_part_in(plan, worker)} ({plan.reason})"
 
 
 def _part_in(plan: Plan, worker: WorkerId) -> str:

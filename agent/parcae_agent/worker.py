@@ -227,7 +227,10 @@ class Worker:
             if first_replica:
                 self._saver.after_step(memory)
             if outcome.leaves:
-                _log.info("the epoch ends after step %d: another plan is there", memory.applied)
+                with about(revision=self._mailbox.newest_revision):  # which is why
+                    _log.info(
+                        "leaves revision %d after step %d", formed.plan.revision, memory.applied
+                    )
                 return
         self._save(formed.plan)
 
@@ -244,7 +247,7 @@ class Worker:
 
     def _broken(self, plan: Plan, error: Exception) -> None:
         if self._mailbox.newest_revision == plan.revision:
-            _log.info("the epoch broke: %s", str(error).split("\n")[0])
+            _log.warning("the epoch broke: %s", str(error).split("\n")[0])
         self._broken_revision = plan.revision
         self._meter.broke()
         self._tell()

@@ -5,6 +5,7 @@ What may not be read is left out, and said so: half a story is better than none.
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable
@@ -13,7 +14,16 @@ from datetime import datetime
 
 from parcae_api.job import KIND
 from parcae_cli.kube_jobs import JobReader, Object
-from parcae_cli.log_story import EVENT, OPERATOR, PLANNER, Line, printable, read_line, revision_in
+from parcae_cli.log_story import (
+    EVENT,
+    OPERATOR,
+    PLANNER,
+    Line,
+    printable,
+    read_line,
+    revision_in,
+    story,
+)
 from parcae_operator.kube.errors import ClusterError, Forbidden, NotFound
 from parcae_operator.kube.labels import JOB, JOB_UID
 
@@ -75,10 +85,10 @@ class LogReader:
         pods = self._try("its agents", self._agents) or []
         for pod in pods:
             self._read_pod(pod, pod["metadata"]["name"], lambda line: True)
-        self._name_the_gone({pod["metadata"]["name"] for pod in pods})
         for pod in self._try("operator and planner", self._programs) or []:
             program = str((pod["metadata"].get("labels") or {}).get(_COMPONENT, ""))
             self._read_pod(pod, program, self._is_of_this_job)
+        self._name_the_gone({pod["metadata"]["name"] for pod in pods})
         return self._found
 
     def _try(self, what: str, read: Callable[[], list[Object]]) -> list[Object] | None:
@@ -153,8 +163,11 @@ class LogReader:
         return (line.namespace, line.job) == (self._reader.namespace, self._name)
 
     def _name_the_gone(self, there: set[str]) -> None:
-        """Pods take their logs with them."""
-        told = (_LOST.search(line.message) for line in self._found.lines if line.who == EVENT)
+        """Pods take their logs with them: those that have gone since the story began."""
+        lines = self._found.lines
+        since_s = min((line.at_unix_s for line in story(lines, self._revision)), default=math.inf)
+        events = [each for each in lines if each.who == EVENT and each.at_unix_s >= since_s]
+        told = (_LOST.search(event.message) for event in events)
         gone = sorted({found["pod"] for found in told if found} - there)
         if gone:
             self._found.left_out.append(f"{', '.join(gone)}: gone, and their logs with them")

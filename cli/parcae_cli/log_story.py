@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any
 
 EVENT, OPERATOR, PLANNER = "event", "operator", "planner"
 """Who writes; an agent goes by its pod."""
-_PROGRAMS = {"parcae_operator": OPERATOR, "parcae_optimizer": PLANNER}
+_PROGRAMS = {"parcae_operator": OPERATOR, "parcae_optimizer": PLANNER, "parcae_cli": "command"}
 _OURS = re.compile(r"parcae_\w+(\.\w+)*")
 _TEXT = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?:(?P<who>[^\s:]+) )?"
@@ -125,8 +126,9 @@ def printable(text: str) -> str:
 def story(lines: Iterable[Line], revision: int | None) -> list[Line]:
     """What is told of one revision, in order; of all where none is given.
 
-    What led to it has no number of its own: what is about no revision is part of the story when
-    it happened shortly before the plan was published, or while that formed. Questions to the
+    What led to it does not know its number yet. So what is about no revision, and what went wrong
+    with an earlier one, is part of the story when it happened shortly before the plan was
+    published, or while that formed. Questions to the
     planner that were asked over and over while nothing changed are told once.
     """
     ordered = sorted(lines, key=lambda line: line.at_unix_s)
@@ -141,7 +143,8 @@ def story(lines: Iterable[Line], revision: int | None) -> list[Line]:
     causes = [
         line
         for line in ordered
-        if line.revision is None and begun_s - _CAUSE_S <= line.at_unix_s <= formed_s
+        if (line.revision is None or (line.is_bad and line.revision < revision))
+        and begun_s - _CAUSE_S <= line.at_unix_s <= formed_s
     ]
     found = sorted([*own, *causes], key=lambda line: line.at_unix_s)
     return list(_without_repeats(found))
@@ -150,7 +153,7 @@ def story(lines: Iterable[Line], revision: int | None) -> list[Line]:
 def _without_repeats(lines: Sequence[Line]) -> Iterator[Line]:
     """Of what the planner said in a row, the last, and how much went before."""
     repeats = 0
-    for line, after in zip(lines, [*lines[1:], None], strict=True):
+    for line, after in zip_longest(lines, lines[1:]):
         if line.who == PLANNER and after is not None and after.who == PLANNER:
             repeats += 1
             continue

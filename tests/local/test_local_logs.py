@@ -15,6 +15,8 @@ import pytest
 from crew import await_true
 from local_site import Site, agents_of
 
+from parcae_cli.main import main
+
 pytestmark = pytest.mark.processes
 
 _LINE = re.compile(r"(?:INFO|WARNING) (?P<logger>[\w.]+): .*\[.*\brevision=(?P<revision>\d+)\]$")
@@ -63,6 +65,44 @@ def test_every_program_names_the_revision(site: Site) -> None:
         if found := _LINE.search(line):
             tellers[int(found["revision"])].add(found["logger"])
     assert tellers[revision] >= _PROGRAMS
+
+
+def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> str:
+    """What ``parcae logs`` prints."""
+    monkeypatch.setattr("sys.argv", ["parcae", "logs", *words])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    out, err = capsys.readouterr()
+    assert (caught.value.code or 0, err) == (0, "")
+    return out
+
+
+def test_the_story_of_a_change_is_told_from_the_runs_folder(
+    site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, revision = run_through_a_change(site)
+    capsys.readouterr()
+    out = told(capsys, monkeypatch, "--run", str(folder), "--revision", str(revision), "-o", "json")
+    story = [json.loads(text) for text in out.splitlines()]
+    assert {line.get("revision") for line in story} <= {None, *range(1, revision + 1)}
+    at = {
+        part: [k for k, line in enumerate(story) if words in line["message"]]
+        for part, words in {
+            "notice": "notice by sigterm",
+            "asked": " for 1 workers, in ",
+            "published": "plan published: 1x1 (notice)",
+            "left": f"leaves revision {revision - 1} after step",
+            "formed": "goes on from step",
+            "told": f"revision {revision} trains from step",
+        }.items()
+    }
+    order = [at[part][0] for part in ("notice", "asked", "published", "formed")]
+    assert order == sorted(order)
+    assert at["published"][0] < at["told"][0]
+    assert len(at["left"]) == 2
+    assert len({story[k]["who"] for k in at["left"]}) == 2
+    text = told(capsys, monkeypatch, "--run", str(folder), "--revision", str(revision))
+    assert len(text.splitlines()) == len(story) + 1
 
 
 def test_as_json_every_line_is_an_object_with_what_it_is_about(
