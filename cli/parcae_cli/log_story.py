@@ -139,7 +139,10 @@ def story(lines: Iterable[Line], revision: int | None) -> list[Line]:
     if not told:
         return list(_without_repeats(own))
     begun_s = told[0].at_unix_s
-    formed_s = max(line.at_unix_s for line in told if line.at_unix_s <= begun_s + _FORMING_S)
+    forming = [line for line in told if line.at_unix_s <= begun_s + _FORMING_S]
+    # An Event tells when it has formed; agents that come later hear of the plan, too.
+    ends = [line for line in forming if line.who == EVENT] or forming
+    formed_s = ends[-1].at_unix_s
     causes = [
         line
         for line in ordered

@@ -81,7 +81,7 @@ def logs(
     for sentence in found.left_out:
         print(f"parcae: left out: {sentence}", file=sys.stderr)
     if not told:
-        raise ParcaeError(_nothing(job, revision, since))
+        raise ParcaeError(_nothing(job, revision, since, is_run=run is not None))
 
 
 def _job(reader: JobReader, name: str, revision: int | None) -> Object:
@@ -104,9 +104,11 @@ def _job(reader: JobReader, name: str, revision: int | None) -> Object:
     return body
 
 
-def _nothing(job: str, revision: int | None, since: str | None) -> str:
+def _nothing(job: str, revision: int | None, since: str | None, *, is_run: bool) -> str:
     if revision is None:
         return f"{job}: nothing is told{f' since {since}' if since else ' yet'}"
+    if is_run:
+        return f"{job}: its logs tell nothing of revision {revision}"
     return (
         f"{job}: nothing is left of revision {revision}: Events are kept for an hour, and logs as "
         "long as their pods; a collector of logs keeps more (docs/logs.md)"

@@ -195,6 +195,16 @@ def test_what_happened_long_before_or_later_is_another_story() -> None:
     assert told(lines, 8) == ["cause", "published", "while it forms", "formed", "broke"]
 
 
+def test_who_joins_later_and_hears_of_the_plan_does_not_make_its_story_longer() -> None:
+    lines = [
+        line(0.0, OPERATOR, "published", revision=8),
+        line(1.0, EVENT, "Migrated", revision=8),
+        line(6.0, EVENT, "InstanceJoined"),
+        line(7.0, "gpt-c", "outside the grid", revision=8),
+    ]
+    assert told(lines, 8) == ["published", "Migrated", "outside the grid"]
+
+
 def test_what_went_wrong_with_the_one_before_is_a_cause() -> None:
     lines = [
         line(-4.0, "gpt-a", "the epoch broke", revision=7, level="warning"),

@@ -59,4 +59,4 @@ def test_a_revision_of_which_the_run_knows_nothing(
         main()
     out, err = capsys.readouterr()
     assert (caught.value.code, out) == (1, "")
-    assert err.startswith(f"parcae: {tmp_path}: nothing is left of revision 9: ")
+    assert err == f"parcae: {tmp_path}: its logs tell nothing of revision 9\n"
