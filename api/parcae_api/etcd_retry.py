@@ -8,6 +8,7 @@ import time
 from parcae_api.errors import BoardRefused, BoardUnavailable
 from parcae_api.etcd_fault import Fault, FaultKind
 from parcae_api.etcd_stop import Stop
+from parcae_api.etcd_words import plain
 
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.5
@@ -55,12 +56,12 @@ class Tries:
             self._fresh_tokens += 1  # the token was dropped, the next try gets another
             return
         if not fault.blames_endpoint:
-            raise BoardRefused(f"etcd refused: {fault.detail}") from fault
+            raise BoardRefused(f"etcd refused: {plain(fault.detail)}") from fault
         self._failures += 1
         left_s = self._deadline_s - time.monotonic()
         if left_s < 2 * _SHORTEST_TRY_S:
             raise BoardUnavailable(
-                f"etcd did not answer within {self._patience_s:g} s: {fault.detail}"
+                f"etcd did not answer within {self._patience_s:g} s: {plain(fault.detail)}"
             ) from fault
         if self._failures > self._spare_endpoints:
             self._stop.pause(min(self._next_pause_s(), left_s / 2))

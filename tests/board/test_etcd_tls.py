@@ -32,14 +32,14 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder, "req", "-x509", *new_key, "-days", "1", "-subj", "/CN=test authority",
         "-keyout", "ca.key", "-out", "ca.pem",
     )  # fmt: skip
-    for name in ("server", "client"):
+    for name, days in (("server", "1"), ("client", "1"), ("expired", "-1")):
         _openssl(
             folder, "req", *new_key, "-subj", f"/CN={name}",
             "-keyout", f"{name}.key", "-out", f"{name}.csr",
         )  # fmt: skip
         _openssl(
             folder, "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
-            "-CAcreateserial", "-days", "1", "-extfile", "san", "-out", f"{name}.pem",
+            "-CAcreateserial", "-days", days, "-extfile", "san", "-out", f"{name}.pem",
         )  # fmt: skip
     return folder
 
@@ -90,8 +90,26 @@ def test_no_client_certificate_is_not_let_in(make_client: MakeClient, tls: Tls) 
 def test_a_server_that_another_authority_signed_is_not_trusted(
     make_client: MakeClient, tls: Tls
 ) -> None:
-    with pytest.raises(BoardUnavailable, match=r"(?i)certificate"):
+    with pytest.raises(BoardUnavailable, match=r"is ca\.crt of the authority that signed it\?"):
         make_client(tls=Tls(cert=tls.cert, key=tls.key), patience_s=0.5).get("/a")
+
+
+def test_a_certificate_that_has_expired_is_said(
+    tmp_path: Path, certificates: Path, tls: Tls
+) -> None:
+    arguments = [f"--cert-file={certificates / 'expired.pem'}"]
+    arguments += [f"--key-file={certificates / 'expired.key'}"]
+    folder, log = tmp_path / "etcd", tmp_path / "etcd.log"
+    with (
+        EtcdServer(folder, log, unsafe_no_fsync=True, scheme="https", arguments=arguments) as old,
+        EtcdClient([old.endpoint], tls=Tls(ca=tls.ca), patience_s=0.5) as client,
+        pytest.raises(BoardUnavailable) as caught,
+    ):
+        client.get("/a")
+    assert str(caught.value) == (
+        "etcd did not answer within 0.5 s: its certificate does not hold (certificate has "
+        "expired): renew it (the chart's etcd.security.renewal)"
+    )
 
 
 def test_certificate_files_that_do_not_help_are_named(tls: Tls, tmp_path: Path) -> None:
