@@ -153,8 +153,8 @@ class JobStatus(Manifest):
     throughput_samples_per_second: float = 0.0
     """Committed samples per second, as measured."""
     liveput_samples_per_second: float = 0.0
-    """Committed samples per second that the newest plan expects over the horizon, under the
-    forecast of preemptions."""
+    """Committed samples per second that the plan expects over the horizon, under the newest
+    forecast of preemptions; 0 while paused, and until layers are measured."""
     preemptions: Count = 0
     """Instances lost, noticed or not, since the job was created."""
     preemptions_noticed: Count = 0

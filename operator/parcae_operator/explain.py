@@ -24,10 +24,12 @@ def planned(action: PublishPlan, num_staying: int) -> Planned:
     )
     if answer is None:
         return event
+    # Before layers are measured speeds only rank layouts: they are no samples per second.
+    knows = answer.ideal_samples_per_second is not None
     return event.model_copy(
         update={
-            "samples_per_second": answer.samples_per_second,
-            "liveput_samples_per_second": answer.liveput_samples_per_second,
+            "samples_per_second": answer.samples_per_second if knows else None,
+            "liveput_samples_per_second": answer.liveput_samples_per_second if knows else None,
             "expected_pause_seconds": answer.pause_seconds,
             "runner_up": answer.runner_up,
             "forecast": answer.forecast,

@@ -15,6 +15,7 @@ from parcae_api.job_status import (
     LastMigration,
     MigrationTotals,
 )
+from parcae_api.planning import PlanAnswer
 from parcae_operator.status import timestamp
 
 _LONGEST_WHY = 1024
@@ -65,9 +66,14 @@ class Tally:
             case _:
                 return self
 
-    def onto(self, status: JobStatus) -> JobStatus:
-        """The status with all of this."""
-        paused = not status.configuration
+    def onto(self, status: JobStatus, answer: PlanAnswer | None = None) -> JobStatus:
+        """The status with all of this.
+
+        Args:
+            status: How things stand.
+            answer: The planner's newest. It may be newer than the plan, which stays while it is
+                still the best: layers are measured after the first plan, and forecasts change.
+        """
         return status.model_copy(
             update={
                 "preemptions": self.preemptions,
@@ -75,12 +81,22 @@ class Tally:
                 "migrations": self.migrations,
                 "migration_totals": self.migration_totals,
                 "steps_replayed": self.steps_replayed,
-                "liveput_samples_per_second": 0.0 if paused else self.liveput_samples_per_second,
+                "liveput_samples_per_second": self._liveput(status, answer),
                 "last_migration": self.last_migration,
                 "decisions": self.decisions,
                 "start_time": self.start_time,
             }
         )
+
+    def _liveput(self, status: JobStatus, answer: PlanAnswer | None) -> float:
+        if not status.configuration:
+            return 0.0
+        if answer is None or answer.layout is None or answer.ideal_samples_per_second is None:
+            return self.liveput_samples_per_second
+        if str(answer.layout.configuration) != status.configuration:
+            return self.liveput_samples_per_second  # it is published in a moment
+        liveput = answer.liveput_samples_per_second
+        return answer.samples_per_second if liveput is None else liveput
 
     def _planned(self, event: Planned) -> Tally:
         if any(decision.revision == event.revision for decision in self.decisions):

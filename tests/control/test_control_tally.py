@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 
 from parcae_api.events import AnyEvent, InstanceLost, Migration, MigrationKind, Planned
 from parcae_api.job_status import MOST_DECISIONS, JobStatus
-from parcae_api.plan import PlanReason
+from parcae_api.plan import Configuration, Layout, Plan, PlanReason
+from parcae_api.planning import PlanAnswer
+from parcae_operator import explain
+from parcae_operator.actions import PublishPlan
 from parcae_operator.tally import Tally, with_furthest
 
 
@@ -73,6 +76,53 @@ def test_a_migration_twice_or_an_old_one_is_counted_once() -> None:
     assert once.last_migration is not None
     assert (once.last_migration.revision, once.last_migration.steps_replayed) == (3, 1)
     assert told(migration(2), migration(3), tally=once) == once
+
+
+def answered(configuration: str, liveput: float | None, ideal: float | None = 120.0) -> PlanAnswer:
+    data, pipeline = map(int, configuration.split("x"))
+    layout = Layout(
+        configuration=Configuration(data=data, pipeline=pipeline),
+        boundaries=tuple(range(pipeline + 1)),
+        micro_batches=(1,) * data,
+    )
+    return PlanAnswer(
+        layout=layout,
+        samples_per_second=110.0,
+        liveput_samples_per_second=liveput,
+        ideal_samples_per_second=ideal,
+        why="why",
+    )
+
+
+def expected(tally: Tally, answer: PlanAnswer | None, configuration: str = "2x2") -> float:
+    status = JobStatus(configuration=configuration)
+    return tally.onto(status, answer).liveput_samples_per_second
+
+
+def test_liveput_follows_the_newest_answer_about_the_plan() -> None:
+    tally = told(planned(1, liveput=80.0))
+    assert expected(tally, None) == 80.0
+    assert expected(tally, answered("2x2", 70.0)) == 70.0
+    assert expected(tally, answered("2x2", None)) == 110.0  # nobody forecasts
+    assert expected(tally, answered("4x1", 70.0)) == 80.0  # another plan's
+    assert expected(tally, answered("2x2", 70.0), configuration="") == 0.0
+
+
+def test_speeds_that_only_rank_layouts_are_told_to_nobody() -> None:
+    answer = answered("2x2", 20_600.0, ideal=None)
+    layout = answer.layout
+    plan = Plan(
+        revision=1,
+        reason=PlanReason.INITIAL,
+        why="why",
+        created_unix_s=1.0,
+        layout=layout,
+        grid=(("a/0", "b/0"), ("c/0", "d/0")),
+    )
+    event = explain.planned(PublishPlan(plan, answer), num_staying=4)
+    assert (event.samples_per_second, event.liveput_samples_per_second) == (None, None)
+    assert expected(told(event), answer) == 0.0
+    assert expected(told(event), answered("2x2", 70.0)) == 70.0  # measured, and the plan stays
 
 
 def test_what_a_plan_promises_is_liveput_else_speed() -> None:

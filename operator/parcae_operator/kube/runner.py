@@ -114,7 +114,7 @@ class JobRunner:
         now, job = written, self._job
         if thread is not None and thread.end is None and self._is_told_by(thread):
             with self._tally_lock:
-                now = self._tally.onto(thread.loop.status)
+                now = self._tally.onto(thread.loop.status, thread.planner.newest)
         return JobFacts(
             namespace=self.key.namespace,
             name=self.key.name,
@@ -242,7 +242,7 @@ class JobRunner:
             return
         troubles = thread.troubles()
         if self._is_told_by(thread):
-            await self._write(tally.onto(thread.loop.status))
+            await self._write(tally.onto(thread.loop.status, thread.planner.newest))
             return
         self._stand_by()
         if troubles:

@@ -19,6 +19,7 @@ _NUMBERS = frozenset(
         "steps_committed",
         "samples_committed",
         "throughput_samples_per_second",
+        "liveput_samples_per_second",
     }
 )
 
