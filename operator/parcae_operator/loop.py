@@ -220,6 +220,7 @@ class JobLoop:
                 case CreatePods(count=count):
                     self._cluster.create_pods(count)
                 case DeletePods(names=names):
+                    self._news.gave_back(names)
                     self._cluster.delete_pods(names)
                 case PublishPlan() as published:
                     self._publish(published, seen)

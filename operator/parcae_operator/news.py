@@ -15,6 +15,11 @@ class News:
         self._has_looked = False
         self._ready: set[str] = set()
         self._noticed: set[str] = set()
+        self._given_back: set[str] = set()
+
+    def gave_back(self, pods: tuple[str, ...]) -> None:
+        """These pods are not needed: that they go now is nobody's notice."""
+        self._given_back.update(pods)
 
     def saw(self, seen: Observation) -> None:
         """Report what is new in this look."""
@@ -33,7 +38,8 @@ class News:
                 )
             pod = pods.get(agent.pod)
             notice = (pod.notice if pod else None) or agent.notice
-            if notice is not None and incarnation not in self._noticed:
+            expected = agent.pod in self._given_back
+            if notice is not None and not expected and incarnation not in self._noticed:
                 self._noticed.add(incarnation)
                 self._report(
                     NoticeGiven(

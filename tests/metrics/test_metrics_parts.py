@@ -10,6 +10,7 @@ import pytest
 from metric_facts import Source, facts, read, registry_of
 
 from parcae_api.errors import PlannerUnavailable
+from parcae_api.history import History
 from parcae_api.planning import PlanAnswer, PlanRequest
 from parcae_api.profile import LayerProfile, Profile
 from parcae_operator.metrics.planner import MeteredPlanner
@@ -43,12 +44,14 @@ def test_a_question_is_timed_and_its_answer_kept() -> None:
     ticks = itertools.count(10.0, 2.5)
     planner = MeteredPlanner(oracle, seconds.append, clock=lambda: next(ticks))
     assert planner.newest is None
-    answer = planner.plan(REQUEST)
+    planner.plan(REQUEST)
+    assert planner.newest is None  # about what could be: no forecast of what is there
+    answer = planner.plan(REQUEST.model_copy(update={"history": History(interval_s=60)}))
     assert planner.newest is answer
     oracle.error = PlannerUnavailable("away")
     with pytest.raises(PlannerUnavailable):
         planner.plan(REQUEST)
-    assert seconds == [2.5, 2.5]
+    assert seconds == [2.5, 2.5, 2.5]
     assert planner.newest is answer
 
 

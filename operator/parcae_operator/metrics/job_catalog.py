@@ -30,8 +30,8 @@ def _counter(name: str, unit: str, text: str, *labels: str) -> Metric:
 LIVEPUT = _gauge(
     "liveput_samples_per_second",
     "samples/s",
-    "Committed samples per second that the newest plan expects over the horizon, under the "
-    "forecast of preemptions.",
+    "Committed samples per second that the plan expects over the horizon, under the newest "
+    "forecast of preemptions; 0 while training pauses, and until layers are measured.",
 )
 THROUGHPUT = _gauge(
     "throughput_samples_per_second",
@@ -134,7 +134,7 @@ CHECKPOINT_AGE = _gauge(
     "checkpoint_age_seconds",
     "s",
     "Since the newest checkpoint that has every layer was complete; absent before the first, "
-    "without checkpoint.path, while the job is suspended, and for seconds after a change of plan.",
+    "without checkpoint.path, while training pauses, and for seconds after a change of plan.",
     source="the board (progress)",
 )
 JOB_CONDITION = _gauge(

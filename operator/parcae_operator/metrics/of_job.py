@@ -23,7 +23,7 @@ def add_job(families: Families, facts: JobFacts, now_unix_s: float) -> None:
     _add_plan(families, of_job, facts)
     _add_counters(families, of_job, facts.written)
     _add_conditions(families, of_job, facts.now)
-    if facts.checkpoint_unix_s is not None and not _rests(facts.now):
+    if facts.checkpoint_unix_s is not None and facts.now.configuration:
         age_s = max(0.0, now_unix_s - facts.checkpoint_unix_s)
         families.add(jobs.CHECKPOINT_AGE, of_job, age_s)
 

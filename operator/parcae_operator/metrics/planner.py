@@ -28,13 +28,16 @@ class MeteredPlanner:
         self._told = told
         self._clock = clock
         self.newest: PlanAnswer | None = None
-        """None before the first."""
+        """To a question about the instances that are there; None before the first. Questions about
+        what could be (could it ever train?) come without a history."""
 
     def plan(self, request: PlanRequest) -> PlanAnswer:
         """See ``Planner.plan``."""
         begun_s = self._clock()
         try:
-            self.newest = self._planner.plan(request)
+            answer = self._planner.plan(request)
         finally:
             self._told(self._clock() - begun_s)
-        return self.newest
+        if request.history is not None:
+            self.newest = answer
+        return answer
