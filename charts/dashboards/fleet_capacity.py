@@ -50,13 +50,18 @@ def _instances() -> Panel:
 def _wanted() -> Panel:
     tells = (
         "Instances that are ready in all chosen jobs, against what those ask for at least and at "
-        "most. Near min for long: the pool is too small for its jobs."
+        "most; those that are over or suspended ask for nothing. Near min for long: the pool is "
+        "too small for its jobs."
     )
     ready = of_jobs("instances", 'state=~"training|standby"')
+    resting = of_jobs("job_phase", 'phase=~"Suspended|Completed|Failed"')
+    at_work = f"unless on ({PER_JOB}) max by ({PER_JOB}) ({resting}) == 1"
     queries = [
         over_time(f"sum(max by ({PER_JOB}, state) ({ready}))", "ready"),
-        over_time(f"sum(max by ({PER_JOB}) ({of_jobs('instances_min')}))", "min"),
-        over_time(f"sum(max by ({PER_JOB}) ({of_jobs('instances_max')}))", "max"),
+        *(
+            over_time(f"sum(max by ({PER_JOB}) ({of_jobs(f'instances_{bound}')}) {at_work})", bound)
+            for bound in ("min", "max")
+        ),
     ]
     return steps("Ready against asked for", tells, 8, *queries).min(0)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from charts.dashboards.panels import also, curves, steps
-from charts.dashboards.queries import newest, over_time, rate
+from charts.dashboards.queries import newest, of_job, over_time, rate
 from grafana_foundation_sdk.builders.timeseries import Panel
+
+_PAUSE_WINDOW = "15m"
 
 
 def panels() -> list[Panel]:
@@ -53,8 +55,9 @@ def _replays() -> Panel:
 def _pauses() -> Panel:
     tells = (
         "How long one change of plan pauses training, from the last step before to the first one "
-        "after, by kind. Growing: state is larger than the network between instances carries, or "
-        "workers are slow to form. Gaps: no change in that time."
+        "after, by kind; one that had to wait for instances counts with its wait. Growing: state "
+        "is larger than the network between instances carries, or workers are slow to form. Gaps: "
+        "no change in that time."
     )
     pause = "migration_pause_seconds"
     expr = f"{rate(f'{pause}_sum', 'kind')} / ({rate(f'{pause}_count', 'kind')} > 0)"
@@ -64,10 +67,13 @@ def _pauses() -> Panel:
 
 def _paused() -> Panel:
     tells = (
-        "Share of the time that goes to pauses: what preemptions cost in training time, replays "
-        "aside. Above a tenth for long: instances come and go faster than the layout is worth."
+        "Share of the last 15 minutes that went to pauses: what preemptions cost in training time, "
+        "replays aside. A pause counts when it ends, with its wait for instances. Above a tenth "
+        "for long: instances come and go faster than the layout is worth."
     )
-    expr = rate("migration_pause_seconds_sum", "kind")
+    # Not over a few scrapes: a pause of minutes, told at its end, would be several times all of it.
+    lost = f"rate({of_job('migration_pause_seconds_sum')}[{_PAUSE_WINDOW}])"
+    expr = f"clamp_max(sum by (kind) ({lost}), 1)"
     panel = curves("Time in pauses", tells, 8, over_time(expr, "{{kind}}"), unit="percentunit")
     return panel.min(0).fill_opacity(20)
 

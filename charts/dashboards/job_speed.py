@@ -9,7 +9,8 @@ from grafana_foundation_sdk.models.dashboard import DynamicConfigValue
 
 PRICE = "(${price} + 0)"
 """The price as a number: an empty one leaves ``( + 0)``, which PromQL reads as 0."""
-_COST_WINDOW = "15m"
+PAID = 'state!="pending"'
+_COST_WINDOW, _LOOK_S = "15m", 5
 
 
 def panels() -> list[Panel]:
@@ -19,7 +20,7 @@ def panels() -> list[Panel]:
 
 def _speed() -> Panel:
     tells = (
-        "Liveput is what the newest plan expects to commit per second, preemptions included; "
+        "Liveput is what the plan is expected to commit per second, preemptions included; "
         "throughput is what is measured; ideal is what the fastest layout would train on the "
         "instances that are there, were none to go and changes to cost nothing. Throughput near "
         "liveput: the forecast is right. Far under it: changes cost more than planned, or more "
@@ -50,9 +51,12 @@ def _cost() -> Panel:
         "price's currency. Empty while no price is given, or nothing is committed. It rises where "
         "instances run and do not train."
     )
-    running = of_job("instances", 'state!="pending"')
-    held = f"sum(avg_over_time({running}[{_COST_WINDOW}]))"
-    trained = f"sum(rate({of_job('samples_committed_total')}[{_COST_WINDOW}]))"
+    # Both are sums over the part of the window in which the job was there: a mean over that part
+    # beside a rate over all of the window would make young jobs dear. (Prometheus 2 counts both
+    # ends of a window: with 180 looks that is half a percent.)
+    running = f"sum(max by (state) ({of_job('instances', PAID)}))"
+    held = f"{_LOOK_S} * sum_over_time({running}[{_COST_WINDOW}:{_LOOK_S}s])"
+    trained = f"sum(increase({of_job('samples_committed_total')}[{_COST_WINDOW}]))"
     expr = f"1000 * {PRICE} / 3600 * {held} / ({trained} > 0) > 0"
     panel = curves("Cost of 1,000 samples", tells, 8, over_time(expr, "cost"), unit="none")
     return panel.decimals(4).no_value("Give the price of an instance hour at the top.")

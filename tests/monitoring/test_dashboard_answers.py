@@ -77,6 +77,9 @@ def test_the_cost_is_of_the_instances_that_run(promtool: Promtool, tmp_path: Pat
     [cost] = [asked for asked in ASKED if "${price}" in asked.expr]
     # 13 instances run and 3 wait, an hour costs 7.20, and 1/15 of a sample is committed a second.
     value = 1000 * 7.20 / 3600 * 13 * 15
-    rounded = {"expr": f"round({filled(cost.expr, '7.20')}, 0.01)", "eval_time": "55m"}
-    asked = rounded | {"exp_samples": [{"labels": "{}", "value": value}]}
-    assert play(promtool, tmp_path, [asked]) == ""
+    expr = f"round({filled(cost.expr, '7.20')}, 10)"
+    nothing_else = [{"labels": "{}", "value": value}]
+    asked = [
+        {"expr": expr, "eval_time": at, "exp_samples": nothing_else} for at in ("55m", "10m", "5m")
+    ]  # also of a job that is younger than the window
+    assert play(promtool, tmp_path, asked) == ""
