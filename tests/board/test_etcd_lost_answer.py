@@ -148,7 +148,7 @@ def test_a_swap_at_a_server_that_stopped_for_good_is_indeterminate(
     server: EtcdServer, make_client: MakeClient, witness: EtcdClient
 ) -> None:
     before = witness.put("/plan", b"1")
-    client = make_client(timeout_s=0.3, patience_s=0.8)
+    client = make_client(timeout_s=1.0, patience_s=2.5)
     client.get("/plan")
     os.kill(server.pid, signal.SIGSTOP)
     try:

@@ -21,6 +21,7 @@ SPOT = {"cloud.google.com/gke-spot": "true"}
 def cluster(cluster_needs: None) -> Iterator[Cluster]:
     """Two nodes, one that stays and one on spot, started with the images, which takes no disk."""
     nodes = [NodeSpec("safe"), NodeSpec("spot-1", SPOT, provider_id="gce://test/zone-a/spot-1")]
-    with Cluster.up(f"deploy-{os.getpid()}", nodes, archives=build_images()) as running:
+    name, archives = f"deploy-{os.getpid()}", build_images()
+    with Cluster.up(name, nodes, archives=archives, enforces_policies=True) as running:
         install(running)
         yield running

@@ -116,3 +116,24 @@ def test_certificates_are_made_anew_when_asked_and_nothing_restarts(three: Clust
     three.helm("upgrade", RELEASE, CHART, *options("etcd.security.renewal=2"), bound_s=60)
     assert certificate() != before
     assert (operator(), login(three)) == (same_operator, same_login)
+
+
+def test_without_a_majority_it_is_said_and_with_one_again_all_goes_on(three: Cluster) -> None:
+    def board_is_up() -> bool:
+        selector = "app.kubernetes.io/component=operator"
+        said = three.kubectl("get", "pods", "-n", NAMESPACE, "-l", selector, "-o", "json")
+        name = json.loads(said)["items"][0]["metadata"]["name"]
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}:8081/proxy/metrics"
+        return "parcae_board_up 1.0" in three.kubectl("get", "--raw", path)
+
+    until("the board to be up", board_is_up, bound_s=30)
+    three.kubectl("cordon", "safe")
+    try:
+        three.kubectl("delete", "pod", *MEMBERS[:2], "-n", NAMESPACE, "--grace-period=1")
+        until("it to be said", lambda: not board_is_up(), bound_s=60)
+        with pytest.raises(ProgramFailed, match=r"no leader|timed out|deadline"):
+            etcdctl(three, MEMBERS[2], "put", "/parcae/x", "3")
+    finally:
+        three.kubectl("uncordon", "safe")
+    until("the board to be up again", board_is_up, bound_s=90)
+    assert "2" in etcdctl(three, MEMBERS[2], "get", "/parcae/x", "--print-value-only")
