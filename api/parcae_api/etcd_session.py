@@ -193,7 +193,7 @@ class Session:
         except Fault as fault:
             if fault.kind is not FaultKind.AUTH_IS_OFF:
                 raise
-            _log.warning("etcd knows no users: the user %s is not needed", login.user)
+            _log.info("etcd asks nobody who they are yet: %s goes on without a login", login.user)
             return _NO_TOKEN
 
     def _why_ended(self, reply: WatchReply) -> Fault:

@@ -42,8 +42,8 @@ class Claim:
     @property
     def board_is_away(self) -> bool:
         """Whether the board has not answered for so long that it may have given this claim up."""
-        lease = self._lease
-        return lease is not None and lease.remaining_s < 0
+        lease = self._lease  # one that is lost was lost by the board's own word
+        return lease is not None and not lease.lost.is_set() and lease.remaining_s < 0
 
     def holds(self, board: JobBoard, seen: Leader | None) -> bool:
         """Whether this operator drives the job; takes it over when nobody does.
@@ -54,7 +54,7 @@ class Claim:
         """
         if seen is not None:
             # While the board is away another operator may have got it, and nobody could tell us.
-            return seen == self.leader and not self.board_is_away
+            return seen == self.leader and self._is_sure
         try:
             if not board.lead(self.leader, self._living_lease()):
                 return False
@@ -73,6 +73,11 @@ class Claim:
                 except BoardError as error:
                     _log.info("the claim ends by itself in %g s: %s", LEASE_S, error)
                 self._lease = None
+
+    @property
+    def _is_sure(self) -> bool:
+        lease = self._lease
+        return lease is not None and not lease.lost.is_set() and lease.remaining_s >= 0
 
     def _living_lease(self) -> Lease:
         with self._lock:

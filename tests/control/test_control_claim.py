@@ -132,6 +132,8 @@ def test_a_lease_that_the_board_has_lost_is_replaced(
     assert lease is not None
     lease._session.call(_revoke(lease.id), 5.0)
     wait_until(lease.lost.is_set, "its loss is noticed")
+    wait_until(lambda: lease.remaining_s < 0, "it would be over")
+    assert not first.claim.board_is_away  # it has just said so
     assert first.tries(site)
     assert first.claim._lease is not lease
 
