@@ -52,13 +52,14 @@ def test_helm_test_passes(cluster: Cluster) -> None:
 def test_rights_of_the_operator(cluster: Cluster) -> None:
     account = f"{NAMESPACE}:parcae-operator"
     allowed = "list nodes", "create pods", "delete pods", "list parcaejobs.parcae.dev"
-    for words in (*allowed, "create secrets"):
+    for words in (*allowed, "create secrets", "create networkpolicies.networking.k8s.io"):
         assert may(cluster, account, *words.split(), "--namespace=default"), words
     for words in (
         "get secrets",
         "list secrets",
         "delete secrets",
         "list configmaps",
+        "list networkpolicies.networking.k8s.io",
         "create pods --subresource=exec",
         "patch pods",
         "patch nodes",

@@ -64,7 +64,10 @@ def test_a_job_trains_under_the_previous_chart(story: Story) -> None:
     story.install(PREVIOUS)
     story.apply_job()
     story.wait("the first step", lambda: story.status().get("step", 0) > 0, bound_s=120)
+    story.wait_steps(10)  # those that measure layers are slow
+    since = time.time()
     story.wait_steps(20)
+    story.note_pause("nothing happens", since)
 
 
 def test_without_policies_a_stranger_gets_a_connection(story: Story) -> None:
