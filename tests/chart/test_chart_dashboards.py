@@ -32,4 +32,4 @@ class TestDashboards:
     def test_can_be_left_out_alone(self, helm: Helm) -> None:
         objects = rendered(helm, KINDS, monitoring={"dashboards": {"enabled": False}})
         assert not of_kind(objects, "ConfigMap")
-        assert len(of_kind(objects, "PodMonitor")) == 3
+        assert len(of_kind(objects, "PodMonitor")) == 4
