@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test lint types units processes bench bench-operator bench-board e2e crds dashboards cluster-up cluster-down cluster-status deploy install clean
+.PHONY: demo test lint types units processes bench bench-operator bench-board e2e e2e-observe crds dashboards cluster-up cluster-down cluster-status deploy install clean
 
 demo: install
 	$(BIN)/parcae local examples/gpt/job.yaml --trace traces/p3-dense-8.trace \
@@ -36,6 +36,11 @@ bench-board: install
 # One run through everything that happens to spot instances, on a real cluster; ends with a table.
 e2e: install
 	$(BIN)/python -m pytest tests/e2e
+
+# The same for what is told of it: a real Prometheus scrapes a run with preemptions, and every query of
+# dashboards and alerts is held against the run's records. PICTURES=1 draws docs/parcae-*.png anew.
+e2e-observe: install
+	$(if $(PICTURES),PARCAE_PICTURES=1) $(BIN)/python -m pytest tests/observe
 
 crds: install
 	$(BIN)/python -m parcae_api.crd

@@ -36,7 +36,7 @@ settings.register_profile("fixed", derandomize=True, database=None, deadline=Non
 settings.register_profile("search", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
-_WITH_IMAGES = frozenset({"chart", "deploy", "e2e", "lifecycle"})
+_WITH_IMAGES = frozenset({"chart", "deploy", "e2e", "lifecycle", "observe"})
 _preparation: Preparation | None = None
 
 

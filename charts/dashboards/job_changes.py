@@ -55,9 +55,9 @@ def _replays() -> Panel:
 def _pauses() -> Panel:
     tells = (
         "How long one change of plan pauses training, from the last step before to the first one "
-        "after, by kind; one that had to wait for instances counts with its wait. Growing: state "
-        "is larger than the network between instances carries, or workers are slow to form. Gaps: "
-        "no change in that time."
+        "after, by kind; with the wait for instances, where its first worker trained before it. "
+        "Growing: state is larger than the network between instances carries, or workers are slow "
+        "to form. Gaps: no change in that time."
     )
     pause = "migration_pause_seconds"
     expr = f"{rate(f'{pause}_sum', 'kind')} / ({rate(f'{pause}_count', 'kind')} > 0)"
@@ -68,8 +68,8 @@ def _pauses() -> Panel:
 def _paused() -> Panel:
     tells = (
         "Share of the last 15 minutes that went to pauses: what preemptions cost in training time, "
-        "replays aside. A pause counts when it ends, with its wait for instances. Above a tenth "
-        "for long: instances come and go faster than the layout is worth."
+        "replays aside. A pause counts when it ends. Above a tenth for long: instances come and go "
+        "faster than the layout is worth."
     )
     # Not over a few scrapes: a pause of minutes, told at its end, would be several times all of it.
     lost = f"rate({of_job('migration_pause_seconds_sum')}[{_PAUSE_WINDOW}])"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,15 +22,26 @@ _WAIT_S = 180
 Say = Callable[[str], None]
 
 
-def install(cluster: Cluster, *, full: bool = False, say: Say = print) -> None:
+def install(
+    cluster: Cluster,
+    *,
+    full: bool = False,
+    built: Mapping[str, Path] | None = None,
+    say: Say = print,
+) -> None:
     """Build and load the images, install or upgrade the chart, and wait until all is ready.
 
     Args:
         cluster: a running one.
         full: with torch in the agent's image; else pods get this machine's (see ``torch``).
+        built: archives by program, where the cluster was started with them.
         say: told what is done, and how long it took.
     """
-    programs = give_images(cluster, full=full, say=say)
+    if built is None:
+        programs = give_images(cluster, full=full, say=say)
+    else:
+        programs = dict(built)
+        _give_torch(cluster, wanted=not full)
     with _timed("helm upgrade --install", say):
         _namespace(cluster)
         _helm(cluster, programs)
