@@ -118,7 +118,7 @@ class JobReader:
         *,
         previous: bool = False,
     ) -> str:
-        """What a pod's container has written, as far as it is kept.
+        """What a pod's container has written, as far as it is kept; each line behind its time.
 
         Raises:
             ClusterError: it cannot be read; the message says why.
@@ -131,6 +131,7 @@ class JobReader:
             namespace=namespace,
             container=container,
             previous=previous,
+            timestamps=True,
             **more,
         )
         return raw.decode(errors="replace")

@@ -9,7 +9,7 @@ import math
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from parcae_api.job import KIND
@@ -149,7 +149,7 @@ class LogReader:
             return
         if _restarts(status, container):
             text = self._before(namespace, name, container) + text
-        lines = (read_line(each, who) for each in text.splitlines())
+        lines = (_line_with_time(each, who) for each in text.splitlines())
         self._found.lines += [line for line in lines if line is not None and wanted(line)]
 
     def _before(self, namespace: str, name: str, container: str) -> str:
@@ -171,6 +171,21 @@ class LogReader:
         gone = sorted({found["pod"] for found in told if found} - there)
         if gone:
             self._found.left_out.append(f"{', '.join(gone)}: gone, and their logs with them")
+
+
+def _line_with_time(text: str, who: str) -> Line | None:
+    """A line behind the time at which the kubelet took it.
+
+    A line of JSON tells its own, which is sooner; one of text does so without its time zone.
+    """
+    stamp, _, rest = text.partition(" ")
+    line = read_line(rest, who)
+    if line is None or rest.startswith("{"):
+        return line
+    try:
+        return replace(line, at_unix_s=datetime.fromisoformat(stamp).timestamp())
+    except ValueError:
+        return line
 
 
 def _line_of(event: Object) -> Line | None:

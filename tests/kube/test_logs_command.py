@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -76,6 +77,16 @@ ABOUT = {"namespace": "team", "job": "gpt", "revision": 2}
 OTHER = {"namespace": "team", "job": "other", "revision": 2}
 
 
+def with_times(text: str) -> str:
+    """As a kubelet gives them, to the nanosecond; a line may ask for one, as in @0.5."""
+    lines = []
+    for each in text.splitlines():
+        found = re.search(r"@([\d.]+)", each)
+        at_s = float(found[1]) if found else 0.0
+        lines.append(f"{stamp(at_s)[:-6]}000000Z {each}\n")
+    return "".join(lines)
+
+
 class Server:
     """An API server with one change of plan behind it. Replies by path."""
 
@@ -125,6 +136,8 @@ class Server:
                 owner.asked.append(self.path)
                 path = urlsplit(self.path).path
                 status, body = owner.replies.get(path, refusal(404, f"no {path}"))
+                if "timestamps" in self.path and status == 200:
+                    body = with_times(str(body))
                 raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
@@ -289,6 +302,19 @@ def test_a_container_that_was_started_again_is_read_from_before(
     command("gpt")
     asked = [each for each in server.asked if "/op-1/log" in each]
     assert [parse_qs(urlsplit(each).query)["previous"] for each in asked] == [["false"], ["true"]]
+
+
+def test_lines_of_text_go_by_the_kubelets_clock(server: Server, command: Command) -> None:
+    """A container's own says no time zone."""
+    text = "2001-01-01 00:00:00,000 INFO parcae_agent.worker: formed at{} [revision=2]\n"
+    server.replies[f"{PODS}/gpt-a/log"] = (200, text.format(" @0.85"))
+    code, out, _ = command("gpt", "--revision", "2")
+    assert code == 0
+    assert [m for m in messages(out) if m != "a formed"][-3:] == [
+        "b formed",
+        "formed at @0.85",
+        "Migrated: revision 2 formed at step 5",
+    ]
 
 
 def test_a_pod_where_nothing_runs_yet_is_not_asked(server: Server, command: Command) -> None:
