@@ -14,6 +14,9 @@ from parcae_api.plan import Plan, WorkerId
 from parcae_api.profile import Profile
 from parcae_api.progress import Progress
 
+BOARD_AWAY = "BoardUnavailable"
+"""The reason of a ``Trouble``: etcd does not answer."""
+
 
 class PodPhase(StrEnum):
     """How far a pod is."""

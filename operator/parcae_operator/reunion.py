@@ -1,8 +1,11 @@
-"""Members that are off the board all at once: it was the board that went, not they. Pure.
+"""Members that are off the board because it was away, not they. Pure.
 
 An agent is on the board as long as its lease lives. When etcd was away for longer than that, or was
 installed anew, all memberships are gone although every worker trains; they come back one by one, as
 connections and names do. To plan for those that are back first would stop what runs.
+
+Two signs of it: nobody at all is on the board; or some go from it, one after the other, within
+seconds of its return. (A server that is back gives all leases their full time anew, once.)
 """
 
 from __future__ import annotations
@@ -11,39 +14,60 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 
-from parcae_operator.observation import Observation, Pod, PodPhase
+from parcae_operator.observation import BOARD_AWAY, Observation, Pod, PodPhase
 
 _log = logging.getLogger(__name__)
 
 LONGEST_S = 40.0
 """Names that were not found are remembered for 30 s in clusters, and connections back off."""
+DOUBTFUL_S = 10.0
+"""After the first look, and after the board was away: leases that nobody renewed end meanwhile."""
 
 
 class Reunion:
-    """Remembers since when nobody of the grid was on the board."""
+    """Remembers who of the grid was on the board, and since when some are not."""
 
     def __init__(self) -> None:
+        self._doubtful_until_unix_s: float | None = None
+        self._were_there: frozenset[str] = frozenset()
         self._since_unix_s: float | None = None
         self._awaited: frozenset[str] = frozenset()
 
     def on(self, seen: Observation) -> Observation:
         """The look, and whom of the grid to wait for: their pods are well, and time is left."""
         members = _members(seen)
-        if not members & seen.agents.keys():
+        gone = self._gone_in_doubt(seen, members) if seen.agents else members
+        if gone:
             if self._since_unix_s is None:
-                self._since_unix_s, self._awaited = seen.now_unix_s, members
+                self._since_unix_s = seen.now_unix_s
+            self._awaited |= gone if self._is_in_time(seen) else frozenset()
         elif not self._awaited:
             self._since_unix_s = None
         if self._since_unix_s is None:
             return seen
         before, self._awaited = self._awaited, frozenset(self._left(seen, members))
-        if self._awaited and self._awaited != before:
+        if self._awaited - before or (self._awaited and not before):
             _log.info("not on the board, though their pods run: %s", ", ".join(self._awaited))
         return replace(seen, awaited=self._awaited)
 
-    def _left(self, seen: Observation, members: frozenset[str]) -> Iterable[str]:
+    def _gone_in_doubt(self, seen: Observation, members: frozenset[str]) -> frozenset[str]:
+        """Those that went from the board while that says little."""
+        is_away = any(trouble.reason == BOARD_AWAY for trouble in seen.troubles)
+        if self._doubtful_until_unix_s is None or is_away:
+            self._doubtful_until_unix_s = seen.now_unix_s + DOUBTFUL_S
+        here = members & seen.agents.keys()
+        if seen.now_unix_s >= self._doubtful_until_unix_s:
+            self._were_there = here
+            return frozenset()
+        self._were_there |= here
+        return (self._were_there & members) - here
+
+    def _is_in_time(self, seen: Observation) -> bool:
         assert self._since_unix_s is not None
-        if not 0 <= seen.now_unix_s - self._since_unix_s < LONGEST_S:
+        return 0 <= seen.now_unix_s - self._since_unix_s < LONGEST_S
+
+    def _left(self, seen: Observation, members: frozenset[str]) -> Iterable[str]:
+        if not self._is_in_time(seen):
             return ()
         away = (self._awaited & members) - seen.agents.keys()
         return (each for each in away if _is_well(each, seen.pods))

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from control_world import World
 
 from parcae_api.plan import Plan, PlanReason
 from parcae_operator.actions import PublishPlan
 from parcae_operator.controller import decide
-from parcae_operator.observation import PodPhase
-from parcae_operator.reunion import LONGEST_S, Reunion
+from parcae_operator.observation import BOARD_AWAY, PodPhase, Trouble
+from parcae_operator.reunion import DOUBTFUL_S, LONGEST_S, Reunion
 from parcae_optimizer.reactive import ReactivePlanner
 
 NAMES = ("a", "b", "c")
 
 
 class Watcher:
-    """A world and an operator that remembers."""
+    """A world and an operator that remembers, and has been there for long."""
 
     def __init__(self) -> None:
         self.world = World(least=2).training(3, 1, *NAMES)
-        self.reunion = Reunion()
+        self.restart()
         assert self.look() == (set(), None)
+        assert self.look(DOUBTFUL_S) == (set(), None)
 
     def restart(self) -> None:
         self.reunion = Reunion()
@@ -33,9 +36,12 @@ class Watcher:
         for name in names:
             self.world.hands[name].on_board = True
 
-    def look(self, after_s: float = 1.0) -> tuple[set[str], Plan | None]:
+    def look(self, after_s: float = 1.0, *, is_away: bool = False) -> tuple[set[str], Plan | None]:
         """Whom it waits for, and what it would publish."""
-        seen = self.reunion.on(self.world.wait(after_s).observe())
+        looked = self.world.wait(after_s).observe()
+        if is_away:
+            looked = replace(looked, troubles=(Trouble(BOARD_AWAY, "no answer"),))
+        seen = self.reunion.on(looked)
         plans = [a.plan for a in decide(seen, ReactivePlanner()) if isinstance(a, PublishPlan)]
         return set(seen.awaited), plans[0] if plans else None
 
@@ -74,6 +80,53 @@ def test_one_alone_is_lost_at_once_also_after_a_reunion() -> None:
     watcher.look()
     watcher.off("c")
     assert watcher.look(0.1)[1] is not None
+
+
+def test_leases_that_end_one_after_the_other_at_a_board_that_is_back() -> None:
+    watcher = Watcher()
+    assert watcher.look(60, is_away=True) == (set(), None)
+    watcher.off("a")
+    assert watcher.look(5) == ({"a"}, None)
+    watcher.off("b", "c")
+    assert watcher.look(0.5) == (set(NAMES), None)
+    watcher.back(*NAMES)
+    assert watcher.look(5) == (set(), None)
+
+
+def test_the_same_at_a_first_look() -> None:
+    watcher = Watcher()
+    watcher.restart()
+    watcher.look()
+    watcher.off("a")
+    assert watcher.look() == ({"a"}, None)
+
+
+def test_who_was_off_it_at_a_first_look_alone_is_lost() -> None:
+    watcher = Watcher()
+    watcher.off("a")
+    watcher.restart()
+    awaited, plan = watcher.look()
+    assert awaited == set()
+    assert plan is not None
+    assert plan.reason is PlanReason.LOSS
+
+
+def test_when_the_board_has_been_back_for_long_one_alone_is_lost_at_once() -> None:
+    watcher = Watcher()
+    watcher.look(60, is_away=True)
+    watcher.look(DOUBTFUL_S)
+    watcher.off("b")
+    assert watcher.look(0.1)[1] is not None
+
+
+def test_spares_on_the_board_say_that_it_is_there() -> None:
+    watcher = Watcher()
+    watcher.world.ready("spare")
+    watcher.look()
+    watcher.off(*NAMES)
+    awaited, plan = watcher.look()
+    assert awaited == set()
+    assert plan is not None
 
 
 def test_it_is_not_for_ever() -> None:

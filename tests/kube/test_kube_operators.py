@@ -11,6 +11,7 @@ from parcae_api.errors import PlannerUnavailable
 from parcae_api.plan import PlanReason
 from parcae_api.planning import PlanAnswer, Planner, PlanRequest
 from parcae_cli.etcd_server import EtcdServer
+from parcae_operator import reunion
 from parcae_operator.actions import Action
 from parcae_operator.kube.errors import ClusterUnavailable, Forbidden
 from parcae_operator.observation import Observation
@@ -100,7 +101,11 @@ def test_an_operator_that_dies_is_replaced_within_its_lease(kube_etcd: EtcdServe
 # Outages.
 
 
-def test_while_the_api_server_is_away_plans_go_on(kube_etcd: EtcdServer) -> None:
+def test_while_the_api_server_is_away_plans_go_on(
+    kube_etcd: EtcdServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reunion, "DOUBTFUL_S", 0.0)  # as if the operator had been there for long
+
     async def work(site: KubeSite) -> None:
         site.start()
         site.apply(instances={"min": 1, "max": 3})

@@ -23,7 +23,7 @@ from parcae_operator.kube.pod_cluster import PodCluster
 from parcae_operator.kube.services import Services
 from parcae_operator.loop import End, JobLoop
 from parcae_operator.metrics.planner import MeteredPlanner
-from parcae_operator.observation import Trouble
+from parcae_operator.observation import BOARD_AWAY, Trouble
 from parcae_optimizer.reactive import ReactivePlanner
 
 _log = logging.getLogger(__name__)
@@ -130,7 +130,7 @@ class JobThread:
         found = [each for each in (self._slip(), self._failure) if each is not None]
         if self._services.claim.board_is_away:
             text = "etcd does not answer; training goes on with the current plan"
-            found.append(Trouble("BoardUnavailable", text))
+            found.append(Trouble(BOARD_AWAY, text))
         if self.cluster.trouble is not None:
             found.append(self.cluster.trouble)
         if self._planner.trouble:
@@ -166,7 +166,7 @@ class JobThread:
                 self.end = self.loop.run()
                 break
             except BoardError as error:
-                self._failed("BoardUnavailable", error)
+                self._failed(BOARD_AWAY, error)
             except ClusterError as error:
                 self._failed("ApiServerUnavailable", error)
             except ParcaeError as error:

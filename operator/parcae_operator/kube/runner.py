@@ -29,7 +29,7 @@ from parcae_operator.kube.services import Services
 from parcae_operator.kube.status_writer import StatusWriter
 from parcae_operator.kube.tidy import forget_job, give_pods_back, has_outlived
 from parcae_operator.metrics.facts import JobFacts
-from parcae_operator.observation import Trouble
+from parcae_operator.observation import BOARD_AWAY, Trouble
 from parcae_operator.status import (
     ended,
     in_trouble,
@@ -180,7 +180,7 @@ class JobRunner:
         try:
             await self._read_spec()
         except BoardError as error:
-            await self._write(in_trouble(self._writer.written, "BoardUnavailable", str(error)))
+            await self._write(in_trouble(self._writer.written, BOARD_AWAY, str(error)))
             return
         if self._refusal is not None:
             await self._write(self._tally.onto(self._refusal))
