@@ -35,8 +35,8 @@ class Lag:
 
     behind_s: float = 3.0
     """The operator looks at a job every second or sooner, and is scraped every second."""
-    ahead_s: float = 2.0
-    """A status is written when something but its numbers changes, at once."""
+    ahead_s: float = 6.0
+    """A status is written when something but its numbers changes: at once on an idle machine."""
     relative: float = 1e-6
     """Of the value."""
 

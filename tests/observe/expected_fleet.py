@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
 from . import chosen
-from .compare import COUNTED, NOW, NUMBERS, PULSE, Between, Labels, Lag, Records
+from .compare import COUNTED, NOW, NUMBERS, PULSE, Between, Labels, Lag, Records, merge
 from .expectation import Expectation
 from .expected_job import (
     EVENTS,
     MODELLED,
+    MOMENTARY,
     NONE,
     PHASES,
     SPEEDS,
@@ -57,9 +58,7 @@ def expectations(run: Run) -> Mapping[Query, Expectation]:
         ("Inside the planner", "work p99"): fleet.bounded("the planner's clock only"),
         ("Inside the planner", "waiting p99"): fleet.bounded("the planner's clock only"),
         # The table.
-        ("Jobs", "phase"): fleet.of_statuses(
-            lambda all_: {of(key, phase=s["phase"]): 1.0 for key, s in all_.items()}
-        ),
+        ("Jobs", "phase"): fleet.phases(job),
         ("Jobs", "throughput"): fleet.numbers("throughputSamplesPerSecond"),
         ("Jobs", "liveput"): fleet.numbers("liveputSamplesPerSecond"),
         ("Jobs", "ideal"): fleet.of_ours(job.ideal, others=0.0),
@@ -78,13 +77,7 @@ def expectations(run: Run) -> Mapping[Query, Expectation]:
         ("Jobs", "steps"): fleet.of_statuses(
             lambda all_: {of(k): job.steps(s) for k, s in all_.items()}, NUMBERS
         ),
-        ("Jobs by phase", "{{phase}}"): fleet.of_statuses(
-            lambda all_: {
-                labels(phase=phase): sum(s["phase"] == phase for s in all_.values())
-                for phase in PHASES
-                if all_
-            }
-        ),
+        ("Jobs by phase", "{{phase}}"): fleet.by_phase(job),
         ("Throughput", "{{namespace}}"): fleet.of_statuses(
             lambda all_: _sums(
                 (labels(namespace=ns), s["throughputSamplesPerSecond"])
@@ -153,6 +146,39 @@ class Fleet:
             return read({key: s for key, s in self.run.statuses(look).items() if s})
 
         return self.of_look(expect, STATUS, lag)
+
+    def phases(self, job: Job) -> Expectation:
+        """Each job's; the preempted one's is another for a moment while a plan forms."""
+
+        def expect(at_s: float) -> Records | None:
+            look = self.run.look(at_s)
+            if look is None:
+                return None
+            told = {key: s for key, s in self.run.statuses(look).items() if s}
+            found = {of(key, phase=s["phase"]): 1.0 for key, s in told.items()}
+            if self.run.job not in told or not job.forms(at_s):
+                return found
+            moment = {of(self.run.job, phase=p): MOMENTARY for p in ("Migrating", "Training")}
+            return merge([found, {**found, **moment}])
+
+        return Expectation(expect, STATUS)
+
+    def by_phase(self, job: Job) -> Expectation:
+        """How many jobs are in each phase."""
+        each = self.phases(job).expect
+
+        def expect(at_s: float) -> Records | None:
+            found = each(at_s)
+            if not found:
+                return found
+            sums = {phase: [0.0, 0.0] for phase in PHASES}
+            for key, value in found.items():
+                sure = not isinstance(value, Between) or not value.optional
+                sums[dict(key)["phase"]][0] += sure
+                sums[dict(key)["phase"]][1] += 1.0
+            return {labels(phase=p): Between(least, most) for p, (least, most) in sums.items()}
+
+        return Expectation(expect, STATUS)
 
     def numbers(self, name: str) -> Expectation:
         return self.of_statuses(lambda all_: {of(k): s[name] for k, s in all_.items()}, SPEEDS)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from parcae_api.events import Migration
 
 from . import chosen
-from .compare import COUNTED, NOW, NUMBERS, Between, Expect, Lag, Records
+from .compare import COUNTED, NOW, NUMBERS, Between, Expect, Lag, Records, merge
 from .expectation import Expectation
 from .journal import JobKey, Object
 from .records import Records as Run
@@ -33,6 +33,8 @@ MODELLED = Lag(behind_s=16.0, ahead_s=8.0, relative=0.15)
 RATES = Lag(behind_s=8.0, ahead_s=3.0, relative=0.15)
 """Prometheus extrapolates to the ends of a window: here of 16 s, by up to a scrape each."""
 PAUSE_WINDOW_S = 900
+FORMS_S = 2.0
+MOMENTARY = Between(1.0, 1.0, optional=True)
 PER_MINUTE = Lag(behind_s=6.0, ahead_s=6.0, relative=0.15)
 
 
@@ -42,8 +44,9 @@ def expectations(run: Run) -> Mapping[Query, Expectation]:
     steps = job.counter("step", "stepsCommitted")
     rate_s, rates = float(chosen.RATE_S), job.rates
     found = {
-        ("Phase now", "{{phase}}"): job.of_status(
+        ("Phase now", "{{phase}}"): job.passing(
             lambda s: {labels(phase=s["phase"]): 1.0},
+            {labels(phase=phase): MOMENTARY for phase in ("Migrating", "Training")},
         ),
         ("Throughput of ideal", ""): Expectation(
             job.share, "job status; ideal: the planner's code, on the board's profile", MODELLED
@@ -98,11 +101,13 @@ def expectations(run: Run) -> Mapping[Query, Expectation]:
             BOARD,
             RATES,
         ),
-        ("Phase", "{{phase}}"): job.of_status(
-            lambda s: {labels(phase=phase): float(s["phase"] == phase) for phase in PHASES}
+        ("Phase", "{{phase}}"): job.passing(
+            lambda s: {labels(phase=phase): float(s["phase"] == phase) for phase in PHASES},
+            {labels(phase=phase): Between(0.0, 1.0) for phase in ("Migrating", "Training")},
         ),
-        ("Conditions", "{{type}}"): job.of_status(
-            lambda s: {labels(type=type_): float(holds(s, type_)) for type_ in CONDITIONS}
+        ("Conditions", "{{type}}"): job.passing(
+            lambda s: {labels(type=type_): float(holds(s, type_)) for type_ in CONDITIONS},
+            {labels(type=type_): Between(0.0, 1.0) for type_ in ("Ready", "Progressing")},
         ),
         ("Checkpoint age", "age"): job.checkpoint_age(),
         ("Plan changes", ""): Expectation(job.plan_changes, STATUS),
@@ -128,6 +133,27 @@ class Job:
     def of_status(self, read: Callable[[Object], Records], lag: Lag = NOW) -> Expectation:
         """Something that stands in the status."""
         return Expectation(self._status(read), STATUS, lag)
+
+    def passing(self, read: Callable[[Object], Records], moment: Records) -> Expectation:
+        """The same; near a new plan the phase is another for a moment, which no status need tell.
+
+        Args:
+            read: what the status says.
+            moment: what may be told beside it while a plan forms.
+        """
+        expect = self._status(read)
+
+        def either(at_s: float) -> Records | None:
+            found = expect(at_s)
+            if not found or not self.forms(at_s):
+                return found
+            return merge([found, {**found, **moment}])
+
+        return Expectation(either, STATUS)
+
+    def forms(self, at_s: float) -> bool:
+        """Whether a plan was published a moment ago."""
+        return any(0.0 <= at_s - planned <= FORMS_S for planned in self.run.times("Planned"))
 
     def number(self, name: str) -> Expectation:
         """A number of the status: it is told as it is, and written every five seconds."""

@@ -42,8 +42,9 @@ class Look:
 
     @cached_property
     def operators(self) -> int:
-        """Pods of the operator that are ready."""
-        return sum(_is_ready(pod) for pod in _system(self.pods, "operator"))
+        """Pods of the operator that run and stay; after an outage they are not ready for a while,
+        and scraped all the same."""
+        return sum(_runs(pod) for pod in _system(self.pods, "operator"))
 
 
 class Journal:
@@ -155,6 +156,6 @@ def _system(pods: Sequence[Object], component: str) -> list[Object]:
     ]
 
 
-def _is_ready(pod: Object) -> bool:
-    conditions = pod["status"].get("conditions", [])
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+def _runs(pod: Object) -> bool:
+    stays = "deletionTimestamp" not in pod["metadata"]
+    return stays and pod["status"]["phase"] == "Running"
