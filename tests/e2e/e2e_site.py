@@ -257,7 +257,7 @@ def all_there(status: Mapping[str, Any], instances: int) -> bool:
     """Whether so many are ready, in the grid or beside it, and none comes or goes."""
     counts = status["instanceCounts"]
     settled = counts["starting"] == counts["leaving"] == 0
-    return settled and counts["training"] + counts["standby"] >= instances
+    return bool(settled and counts["training"] + counts["standby"] >= instances)
 
 
 def is_ready(status: Mapping[str, Any]) -> bool:
