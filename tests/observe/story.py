@@ -170,10 +170,17 @@ class Story:
         [pod] = self.site.system_pods("etcd")
         node = self.cluster.node(pod["spec"]["nodeName"])
         self.cluster.control_plane.kill("apiserver")
+
+        def kept_down() -> bool:
+            _kill_etcd(node)
+            return self._is_firing("ParcaeBoardUnreachable")
+
         # Started again at once after the first crash, ten seconds later after the second.
-        for _ in range(2):
-            until("etcd to run", lambda: _kill_etcd(node), bound_s=30)
-        self._fires("ParcaeBoardUnreachable")
+        until(
+            "ParcaeBoardUnreachable to fire while etcd crashes whenever it runs",
+            kept_down,
+            bound_s=90,
+        )
         self._fires("ParcaeApiServerUnreachable")
         self.cluster.control_plane.start("apiserver")
         self.cluster.control_plane.wait_ready("apiserver")
@@ -264,11 +271,11 @@ class Story:
         self.cluster.apply(job)
 
     def _fires(self, alert: str, wanted: bool = True, *, bound_s: float = 90) -> None:
-        def is_so() -> bool:
-            firing = {a["labels"]["alertname"] for a in self.prometheus.firing()}
-            return (alert in firing) is wanted
+        what = f"{alert} to {'fire' if wanted else 'be silent'}"
+        until(what, lambda: self._is_firing(alert) is wanted, bound_s=bound_s)
 
-        until(f"{alert} to {'fire' if wanted else 'be silent'}", is_so, bound_s=bound_s)
+    def _is_firing(self, alert: str) -> bool:
+        return alert in {a["labels"]["alertname"] for a in self.prometheus.firing()}
 
 
 def _spot(name: str, number: int) -> NodeSpec:
@@ -277,11 +284,9 @@ def _spot(name: str, number: int) -> NodeSpec:
     return NodeSpec(name, labels, provider_id=f"aws:///zone-{zone}/{name}")
 
 
-def _kill_etcd(node: Node) -> bool:
+def _kill_etcd(node: Node) -> None:
     with suppress(ProgramFailed):  # it does not run at this moment
         node.inside(["pkill", "-KILL", "-f", "etcd --name"])
-        return True
-    return False
 
 
 def _degraded(status: Object) -> Object:
