@@ -20,7 +20,7 @@ from parcae_api.board_keys import ROOT
 from parcae_api.etcd import EtcdClient
 from parcae_api.etcd_types import Login
 from parcae_api.job import ParcaeJob
-from parcae_operator.kube.labels import JOB, JOB_UID, JobKey, owner_reference
+from parcae_operator.kube.labels import JobKey, owned_metadata
 
 _log = logging.getLogger(__name__)
 
@@ -145,16 +145,7 @@ def _secret(job: ParcaeJob, data: Mapping[str, bytes]) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {
-            "name": secret_name(job),
-            "namespace": job.metadata.namespace,
-            "labels": {
-                "app.kubernetes.io/managed-by": "parcae",
-                JOB: job.metadata.name,
-                JOB_UID: job.metadata.uid,
-            },
-            "ownerReferences": [owner_reference(job)],
-        },
+        "metadata": owned_metadata(job, secret_name(job)),
         "type": "Opaque",
         "data": {name: base64.b64encode(value).decode() for name, value in data.items()},
     }

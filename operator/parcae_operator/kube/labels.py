@@ -53,3 +53,17 @@ def owner_reference(job: ParcaeJob) -> dict[str, Any]:
         "controller": True,
         "blockOwnerDeletion": False,
     }
+
+
+def owned_metadata(job: ParcaeJob, name: str) -> dict[str, Any]:
+    """Of an object that belongs to a job, lies beside it, and goes with it."""
+    return {
+        "name": name,
+        "namespace": job.metadata.namespace,
+        "labels": {
+            "app.kubernetes.io/managed-by": "parcae",
+            JOB: job.metadata.name,
+            JOB_UID: job.metadata.uid,
+        },
+        "ownerReferences": [owner_reference(job)],
+    }

@@ -11,7 +11,7 @@ from typing import Any
 
 from parcae_api.job import ParcaeJob
 from parcae_api.model import Contract
-from parcae_operator.kube.labels import JOB, JOB_UID, owner_reference
+from parcae_operator.kube.labels import JOB_UID, owned_metadata
 
 Object = dict[str, Any]
 Rule = dict[str, Any]
@@ -35,16 +35,7 @@ def network_policy(job: ParcaeJob, rules: NetworkRules) -> Object:
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": {
-            "name": policy_name(job),
-            "namespace": job.metadata.namespace,
-            "labels": {
-                "app.kubernetes.io/managed-by": "parcae",
-                JOB: job.metadata.name,
-                JOB_UID: job.metadata.uid,
-            },
-            "ownerReferences": [owner_reference(job)],
-        },
+        "metadata": owned_metadata(job, policy_name(job)),
         "spec": {
             "podSelector": own["podSelector"],
             "policyTypes": ["Ingress", "Egress"],
