@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 from typing import Any
@@ -32,11 +33,15 @@ def helm(cluster_needs: None, tmp_path_factory: pytest.TempPathFactory) -> Helm:
 
 @pytest.fixture(scope="session")
 def render(helm: Helm) -> Render:
-    """Objects that the chart becomes with values."""
+    """Objects that the chart becomes with values; the same values are rendered once."""
+
+    @functools.cache
+    def text(values: str) -> str:
+        done = helm("template", "parcae", values=json.loads(values))
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def run(**values: Any) -> list[Object]:
-        done = helm("template", "parcae", values=values)
-        assert done.returncode == 0, done.stderr
-        return [each for each in yaml.safe_load_all(done.stdout) if each]
+        return [each for each in yaml.safe_load_all(text(json.dumps(values))) if each]
 
     return run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from chart_site import CHART, Helm, Object, Render
+from chart_site import CHART, Helm, Object, Render, rendered
 
 pytestmark = pytest.mark.cluster
 
@@ -60,9 +60,9 @@ def test_to_try_it_out_no_volume_is_needed_and_one_registry_is_enough(render: Re
     }
 
 
-def test_secrets_differ_between_installations(render: Render) -> None:
+def test_secrets_differ_between_installations(helm: Helm) -> None:
     def password() -> bytes:
-        [board] = [o for o in render() if o["metadata"]["name"] == "parcae-board"]
+        [board] = [o for o in rendered(helm) if o["metadata"]["name"] == "parcae-board"]
         return base64.b64decode(board["data"]["password"])
 
     assert password() != password()

@@ -99,13 +99,14 @@ def _watch(
         noticed=[(at_s, NOTICE_LEAD_S) for at_s in told.noticed],
         log=told.log,
     )
-    start_s, end_s = float(int(told.began_s)), told.ended_s
+    end_s = float(int(told.ended_s))  # the last moment: what ended the run is seen by it
+    count = int((end_s - told.began_s) // findings.STEP_S) + 1
+    moments = [end_s - findings.STEP_S * n for n in reversed(range(count))]
+    start_s = moments[0]
     answers = {
         question: prometheus.over_time(question.expr, start_s, end_s, findings.STEP_S)
         for question in questions.every()
     }
-    count = int((end_s - start_s) // findings.STEP_S) + 1
-    moments = [start_s + findings.STEP_S * n for n in range(count)]
     firing = prometheus.over_time('ALERTS{alertstate="firing"}', start_s, end_s + 2.0, 1.0)
     return Observed(
         story=told,

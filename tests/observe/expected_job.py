@@ -26,10 +26,13 @@ EVENTS = "events of the job (API server)"
 BOARD = "migrations on the board (etcd)"
 NONE = labels()
 
-SPEEDS = replace(NUMBERS, relative=0.15)
-"""A speed is another at every step, and written down at every fifth second."""
-MODELLED = Lag(behind_s=16.0, ahead_s=8.0, relative=0.15)
-"""Asked of the planner anew at each interval's end; its measurements are a running mean."""
+SPEEDS = replace(NUMBERS, relative=0.5)
+"""A speed is another at every step, on two shared cores by a third, and is written down at every
+fifth second: what lasted for less is in no status."""
+FORESEEN = Lag(behind_s=16.0, ahead_s=8.0, relative=0.15)
+"""Asked of the planner anew at each interval's end."""
+MODELLED = replace(FORESEEN, relative=0.5)
+"""By layers that are measured anew every two seconds, of which the board keeps the newest only."""
 RATES = Lag(behind_s=8.0, ahead_s=3.0, relative=0.15)
 """Prometheus extrapolates to the ends of a window: here of 16 s, by up to a scrape each."""
 PAUSE_WINDOW_S = 900
@@ -74,7 +77,7 @@ def expectations(run: Run) -> Mapping[Query, Expectation]:
             lambda s: {NONE: ready(s)},
         ),
         ("Forecast now", ""): Expectation(
-            job.forecast_table, "the predictor's code, on the board's history", MODELLED
+            job.forecast_table, "the predictor's code, on the board's history", FORESEEN
         ),
         ("Last plans", "revision"): Expectation(
             lambda t: job.changed(t, lambda s: s["revision"]), STATUS
@@ -117,7 +120,7 @@ def expectations(run: Run) -> Mapping[Query, Expectation]:
         found["Layout", legend] = job.axis(axis)
     for quantile, legend in (("0.1", "10 %"), ("0.5", "median"), ("0.9", "90 %")):
         found["Instances against their forecast", f"forecast {legend}"] = Expectation(
-            job.foreseen(quantile), "the predictor's code, on the board's history", MODELLED
+            job.foreseen(quantile), "the predictor's code, on the board's history", FORESEEN
         )
     return found
 

@@ -33,8 +33,22 @@ class Finding:
 
     @property
     def wrong(self) -> list[Moment]:
-        """Moments at which it does not agree with the records."""
-        return [moment for moment in self.moments if moment.wrong]
+        """Moments at which it does not agree with the records, and goes on not to.
+
+        A status is written when something but its numbers changes, and those every five seconds:
+        what lasted for less stands in none. So a disagreement counts that two comparisons in a row
+        find.
+        """
+        if len(self.moments) == 1:
+            return [moment for moment in self.moments if moment.wrong]
+        found = [False, *(bool(moment.wrong) for moment in self.moments), False]
+        return [
+            moment
+            for moment, (before, now, after) in zip(
+                self.moments, zip(found, found[1:], found[2:], strict=False), strict=False
+            )
+            if now and (before or after)
+        ]
 
     @property
     def said(self) -> list[Moment]:

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from . import findings, monitors, questions
-from .compare import Between, Labels, Lag, compare, merge, wrongs
+from .compare import Between, Labels, Lag, Moment, compare, merge, wrongs
+from .expectation import Expectation
 from .expected_fleet import quantile_of_buckets
+from .findings import Finding
 from .journal import Looks
 from .records import Records, labels
 
@@ -112,3 +114,17 @@ def test_every_query_has_an_expectation_and_no_expectation_is_left_over() -> Non
     records = Records(Looks([]), {}, [], ("default", "gpt"), [], "")
     asked = {(each.page, each.title, each.name) for each in questions.every()}
     assert set(findings.expected(records)) == asked
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wrong"),
+    [("....", ""), (".x..", ""), (".xx.", "12"), ("xx.x", "01"), ("x", "0"), ("...x", "")],
+)
+def test_a_disagreement_counts_when_it_lasts(pattern: str, wrong: str) -> None:
+    moments = [
+        Moment(float(n), {}, {}, ["something"] if letter == "x" else [])
+        for n, letter in enumerate(pattern)
+    ]
+    question = questions.Question("page", "title", "", "up", {})
+    found = Finding(question, Expectation(lambda at_s: {}, "nobody"), moments)
+    assert [moment.at_s for moment in found.wrong] == [float(n) for n in wrong]
