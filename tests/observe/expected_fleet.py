@@ -309,12 +309,15 @@ class Fleet:
             suspected["not-ready"] = suspected["not-ready"] or 0
         if label == "source":
             found |= {labels(source=source): n for source, n in suspected.items()}
+            # One that is known to go already does not get worse by falling silent.
+            if silent := suspected["silent"]:
+                found[labels(source="silent")] = Between(0.0, silent, optional=True)
             if new:
                 key = labels(source="not-ready")
                 found[key] = Between(suspected["not-ready"], new, optional=True)
         elif suspected:
-            least = suspected.total()
-            most = least - suspected["not-ready"] + new
+            most = suspected.total() - suspected["not-ready"] + new
+            least = suspected.total() - suspected["silent"]
             found[labels(severity="suspect")] = Between(least, most, optional=not least)
         return found
 
