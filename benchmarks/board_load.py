@@ -181,9 +181,11 @@ def _three_members() -> Iterator[list[str]]:
     peers = [f"http://127.0.0.1:{port}" for port in ports[3:]]
     cluster = ",".join(f"{name}={peer}" for name, peer in zip(names, peers, strict=True))
     with ExitStack() as stack:
+        (ROOT / "runs").mkdir(exist_ok=True)  # on a disk: a temporary folder may be in memory
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=ROOT / "runs")))
         for name, client, peer in zip(names, clients, peers, strict=True):
-            argv = [str(find_etcd()), f"--name={name}", f"--data-dir={folder / name}"]
+            argv = ["setpriv", "--pdeathsig", "KILL", str(find_etcd())]  # none outlives us
+            argv += [f"--name={name}", f"--data-dir={folder / name}"]
             argv += [f"--listen-client-urls={client}", f"--advertise-client-urls={client}"]
             argv += [f"--listen-peer-urls={peer}", f"--initial-advertise-peer-urls={peer}"]
             argv += [f"--initial-cluster={cluster}", "--log-level=error"]

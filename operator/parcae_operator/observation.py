@@ -89,7 +89,7 @@ class Observation:
     more_of_the_same: bool = False
     """A better layout for these instances was looked for a moment ago."""
     awaited: frozenset[str] = frozenset()
-    """Incarnations in the grid that are off the board as all were at once: they will be back."""
+    """Incarnations in the grid that are off the board because it was away: they will be back."""
     troubles: tuple[Trouble, ...] = ()
     """Of what the operator leans on: the planner, the board, the cluster."""
 

@@ -37,17 +37,18 @@ class Reunion:
         """The look, and whom of the grid to wait for: their pods are well, and time is left."""
         members = _members(seen)
         gone = self._gone_in_doubt(seen, members) if seen.agents else members
+        before = self._awaited
         if gone:
             if self._since_unix_s is None:
                 self._since_unix_s = seen.now_unix_s
-            self._awaited |= gone if self._is_in_time(seen) else frozenset()
+            self._awaited |= gone
         elif not self._awaited:
             self._since_unix_s = None
         if self._since_unix_s is None:
             return seen
-        before, self._awaited = self._awaited, frozenset(self._left(seen, members))
-        if self._awaited - before or (self._awaited and not before):
-            _log.info("not on the board, though their pods run: %s", ", ".join(self._awaited))
+        self._awaited = frozenset(self._left(seen, members))
+        if new := self._awaited - before:
+            _log.info("not on the board, though their pods run: %s", ", ".join(sorted(new)))
         return replace(seen, awaited=self._awaited)
 
     def _gone_in_doubt(self, seen: Observation, members: frozenset[str]) -> frozenset[str]:
@@ -62,12 +63,9 @@ class Reunion:
         self._were_there |= here
         return (self._were_there & members) - here
 
-    def _is_in_time(self, seen: Observation) -> bool:
-        assert self._since_unix_s is not None
-        return 0 <= seen.now_unix_s - self._since_unix_s < LONGEST_S
-
     def _left(self, seen: Observation, members: frozenset[str]) -> Iterable[str]:
-        if not self._is_in_time(seen):
+        assert self._since_unix_s is not None
+        if not 0 <= seen.now_unix_s - self._since_unix_s < LONGEST_S:
             return ()
         away = (self._awaited & members) - seen.agents.keys()
         return (each for each in away if _is_well(each, seen.pods))

@@ -36,7 +36,7 @@ import socket, sys
 try:
     socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=2).close()
 except OSError as error:
-    sys.exit(str(error))
+    sys.exit(f'no connection: {error}')
 """
 
 Object = dict[str, Any]
@@ -170,7 +170,9 @@ class Story:
         words = ("python3", "-c", _CONNECT, address, str(port))
         try:
             self.cluster.exec(stranger, *words, namespace=namespace)
-        except ProgramFailed:
+        except ProgramFailed as error:
+            if "no connection" not in str(error):
+                raise  # it could not even try
             return False
         return True
 
