@@ -387,3 +387,24 @@ def test_old_meeting_points_and_events_are_removed(site: Site) -> None:
     wait_until(lambda: len(site.board.events()) == 200, "the oldest events are gone")
     assert site.board.epoch(1) is None
     assert site.board.epoch(2) is not None
+
+
+def test_a_board_that_was_away_is_no_loss_to_learn_from(site: Site) -> None:
+    site.ready("a", "b")
+    running = site.start(interval_s=0.3)
+    site.await_plan(1)
+    site.form()
+
+    def intervals() -> list[tuple[int, int]]:
+        history = site.board.history()
+        return [(i.available, i.removed) for i in history.intervals] if history else []
+
+    wait_until(lambda: (2, 0) in intervals(), "both are counted")
+    for name in ("a", "b"):  # their pods go on
+        site._leases.pop(name).revoke()
+    wait_until(lambda: running.loop.status.instances == 0, "nobody is seen")
+    known = len(intervals())
+    site.form()
+    wait_until(lambda: len(intervals()) > known + 1, "they are counted again")
+    assert sum(removed for _, removed in intervals()) == 0
+    assert site.plan.revision == 1
