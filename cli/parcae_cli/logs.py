@@ -18,9 +18,9 @@ from rich.text import Text
 from parcae_api.errors import InputError, ParcaeError
 from parcae_cli.kube_jobs import JobReader, Object, check_name
 from parcae_cli.kube_logs import Found, LogReader
+from parcae_cli.kube_options import Context, Kubeconfig, Namespace, Output
 from parcae_cli.log_story import EVENT, OPERATOR, PLANNER, Line, story
 from parcae_cli.run_logs import read_run
-from parcae_cli.status import Output
 from parcae_operator.kube.errors import NotFound
 
 _COLOURS = {EVENT: "cyan", OPERATOR: "green", PLANNER: "magenta"}
@@ -32,9 +32,7 @@ def logs(
     name: Annotated[
         str | None, typer.Argument(help="The job's name.", metavar="[NAME]", show_default=False)
     ] = None,
-    namespace: Annotated[
-        str | None, typer.Option("-n", "--namespace", help="The job's; else the context's.")
-    ] = None,
+    namespace: Namespace = None,
     revision: Annotated[
         int | None, typer.Option("--revision", help="Of this change of plan alone.", min=1)
     ] = None,
@@ -52,12 +50,8 @@ def logs(
         str | None,
         typer.Option("--system-namespace", help="Where operator and planner run; else looked for."),
     ] = None,
-    kubeconfig: Annotated[
-        Path | None, typer.Option("--kubeconfig", help="Instead of kubectl's.", metavar="FILE")
-    ] = None,
-    context: Annotated[
-        str | None, typer.Option("--context", help="Of the kubeconfig; else the current one.")
-    ] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
 ) -> None:
     """Tell a job's story from the logs of all its programs: what was decided, and what it did."""
     since_s = None if since is None else _seconds(since)

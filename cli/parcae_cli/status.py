@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,36 +14,24 @@ from rich.text import Text
 
 from parcae_api.errors import InputError
 from parcae_cli.kube_jobs import JobReader, check_name
+from parcae_cli.kube_options import Context, Kubeconfig, Namespace, Output
 from parcae_cli.status_view import JobView, read_view, render
 from parcae_operator.kube.errors import ClusterUnavailable, NotFound
 
 _EVERY_S = 2.0
 
 
-class Output(StrEnum):
-    """How it is told."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 def status(
     name: Annotated[str, typer.Argument(help="The job's name.", metavar="NAME")],
-    namespace: Annotated[
-        str | None, typer.Option("-n", "--namespace", help="The job's; else the context's.")
-    ] = None,
+    namespace: Namespace = None,
     watch: Annotated[
         bool, typer.Option("-w", "--watch", help="Go on showing it until it is over.")
     ] = False,
     output: Annotated[
         Output, typer.Option("-o", "--output", help="For people, or the object as JSON.")
     ] = Output.TEXT,
-    kubeconfig: Annotated[
-        Path | None, typer.Option("--kubeconfig", help="Instead of kubectl's.", metavar="FILE")
-    ] = None,
-    context: Annotated[
-        str | None, typer.Option("--context", help="Of the kubeconfig; else the current one.")
-    ] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
 ) -> None:
     """Show a job on Kubernetes: phase, layout, progress, instances, and why they are so."""
     check_name(name)
