@@ -22,6 +22,10 @@ from parcae_api.model import Manifest
 API_VERSION = "parcae.dev/v1alpha1"
 KIND = "ParcaeJob"
 MAX_INSTANCES = 512
+HORIZON = 12
+"""Intervals to look ahead, where nothing else is asked for: looking further makes plans grow too
+eagerly."""
+LONGEST_HORIZON = 60
 
 MAX_NAME = 40
 """Shorter than Kubernetes allows: pods and labels are named after the job."""
@@ -131,7 +135,7 @@ class Planning(Manifest):
 
     interval_seconds: Annotated[int, Field(ge=1, le=86_400)] = 60
     """The clock of history and forecast. Events are answered at once, whatever it is."""
-    horizon: Annotated[int, Field(ge=1, le=60)] = 12
+    horizon: Annotated[int, Field(ge=1, le=LONGEST_HORIZON)] = HORIZON
     """How many intervals to look ahead."""
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Protocol, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from parcae_api.history import History
-from parcae_api.job import Pipeline
+from parcae_api.job import HORIZON, LONGEST_HORIZON, Pipeline
 from parcae_api.model import Contract
 from parcae_api.plan import Layout
 from parcae_api.profile import Profile
@@ -37,7 +37,7 @@ class PlanRequest(Contract):
     """How many there were, per interval; None where nothing was recorded."""
     likely_removals: Annotated[int, Field(ge=0, le=MOST_WORKERS)] = 0
     """Of these workers: on instances with a hint that they may go."""
-    horizon: Annotated[int, Field(ge=1, le=60)] = 12
+    horizon: Annotated[int, Field(ge=1, le=LONGEST_HORIZON)] = HORIZON
     """Intervals to look ahead."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     """Draws the forecast's sample paths."""
@@ -128,7 +128,7 @@ class ForecastRequest(Contract):
     history: History | None = None
     likely_removals: Annotated[int, Field(ge=0, le=MOST_WORKERS)] = 0
     """Of these workers: on instances with a hint that they may go."""
-    horizon: Annotated[int, Field(ge=1, le=60)] = 12
+    horizon: Annotated[int, Field(ge=1, le=LONGEST_HORIZON)] = HORIZON
     """Intervals to look ahead."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
 

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from parcae_api.errors import InputError
 from parcae_api.history import History, IntervalCounts
-from parcae_api.job import Pipeline, explain
+from parcae_api.job import HORIZON, LONGEST_HORIZON, Pipeline, explain
 from parcae_api.log_lines import log_format_of
 from parcae_api.planning import MOST_WORKERS, PlanAnswer, PlanRequest
 from parcae_api.profile import Profile
@@ -64,6 +64,9 @@ def plan(
     segment: Annotated[
         str | None, typer.Option("--segment", help="Of the recording; its end is now.")
     ] = None,
+    horizon: Annotated[
+        int, typer.Option("--horizon", help="Intervals that are looked ahead.")
+    ] = HORIZON,
     model: ModelOption = "hazard",
     top: Annotated[int, typer.Option("--top", help="Layouts to show.", min=1, max=20)] = 10,
 ) -> None:
@@ -73,8 +76,11 @@ def plan(
 
     if segment is not None and trace is None:
         raise InputError("--segment: needs a --trace to cut")
-    _check("--instances", instances, 0, MOST_WORKERS)
-    _check("--max", instances if most is None else most, max(1, instances), MOST_WORKERS)
+    # Without --max, the instances that are there are all that were asked for.
+    _check("--instances", instances, 1 if most is None else 0, MOST_WORKERS)
+    if most is not None:
+        _check("--max", most, max(1, instances), MOST_WORKERS)
+    _check("--horizon", horizon, 1, LONGEST_HORIZON)
     _check("--min-stages", min_stages, 1, max_stages)
     try:
         request = PlanRequest(
@@ -84,6 +90,7 @@ def plan(
             pipeline=Pipeline(min_stages=min_stages, max_stages=max_stages),
             worker_memory_bytes=None if memory_gb is None else int(memory_gb * 1e9),
             history=_history(trace, segment) if trace else None,
+            horizon=horizon,
         )
     except ValidationError as error:
         raise InputError(explain(error)) from error

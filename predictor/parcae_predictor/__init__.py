@@ -4,11 +4,11 @@ The seam is :mod:`parcae_predictor.forecast`; one model a file. Of these only ``
 statsmodels, when it first forecasts.
 """
 
+from parcae_api.job import HORIZON
 from parcae_predictor.arima import ArimaPredictor
 from parcae_predictor.asking import check_question, check_series
 from parcae_predictor.evaluate import Scores, evaluate
 from parcae_predictor.forecast import (
-    HORIZON,
     NUM_PATHS,
     Counts,
     Forecast,

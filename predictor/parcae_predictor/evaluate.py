@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from parcae_api.errors import InputError
+from parcae_api.job import HORIZON
 from parcae_predictor.arima import ArimaPredictor
 from parcae_predictor.drift import drift_path
-from parcae_predictor.forecast import HORIZON, Counts, Predictor, Question
+from parcae_predictor.forecast import Counts, Predictor, Question
 from parcae_predictor.hazard import HazardPredictor
 from parcae_predictor.oracle import OraclePredictor
 from parcae_predictor.prior import RECORDINGS, load_prior

@@ -13,12 +13,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from parcae_api.job import HORIZON
 from parcae_traces.series import Series
 
 Counts = NDArray[np.int64]
 
-HORIZON = 12
-"""Intervals ahead: looking further makes plans grow too eagerly."""
 NUM_PATHS = 400
 
 

@@ -7,11 +7,9 @@ import numpy as np
 from parcae_optimizer.programme import Programme, laws_of, reach_of
 from parcae_optimizer.rules import NOTHING, Floats, Grid, Rules
 from parcae_optimizer.tables import CostTables
-from parcae_predictor import Forecast, HazardPredictor, Predictor, Question
+from parcae_predictor import HORIZON, Forecast, HazardPredictor, Predictor, Question
 from parcae_simulator.engine import View
 
-HORIZON = 12
-"""Intervals."""
 _REACH = 0.99
 """Counts that a forecast reaches beyond this quantile are taken as there."""
 

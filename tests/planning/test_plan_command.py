@@ -43,6 +43,13 @@ def test_layouts_are_compared(profile: str, monkeypatch: pytest.MonkeyPatch, cap
     assert f"{rows[0][0]} on 6 workers" in out
 
 
+def test_the_forecast_reaches_as_far_as_asked(
+    profile: str, monkeypatch: pytest.MonkeyPatch, capsys: Say
+) -> None:
+    assert plan(monkeypatch, "--profile", profile, "--instances", "6", "--horizon", "3") == 0
+    assert "after 3 intervals of 60 s" in capsys.readouterr().out
+
+
 def test_nothing_fits(profile: str, monkeypatch: pytest.MonkeyPatch, capsys: Say) -> None:
     assert plan(monkeypatch, "--profile", profile, "--instances", "1", "--min-stages", "2") == 1
     assert "1 worker is fewer than pipeline.minStages (2)" in capsys.readouterr().out
@@ -51,8 +58,13 @@ def test_nothing_fits(profile: str, monkeypatch: pytest.MonkeyPatch, capsys: Say
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--instances", "-1"], "--instances: is -1; give a number from 0 to 1024"),
-        (["--instances", "2000"], "--instances: is 2000; give a number from 0 to 1024"),
+        (["--instances", "-1"], "--instances: is -1; give a number from 1 to 1024"),
+        (["--instances", "0"], "--instances: is 0; give a number from 1 to 1024"),
+        (["--instances", "-1", "--max", "8"], "--instances: is -1; give a number from 0 to 1024"),
+        (["--instances", "2000"], "--instances: is 2000; give a number from 1 to 1024"),
+        (["--instances", "0", "--max", "0"], "--max: is 0; give a number from 1 to 1024"),
+        (["--instances", "6", "--horizon", "0"], "--horizon: is 0; give a number from 1 to 60"),
+        (["--instances", "6", "--horizon", "61"], "--horizon: is 61; give a number from 1 to 60"),
         (["--instances", "6", "--max", "3"], "--max: is 3; give a number from 6 to 1024"),
         (["--instances", "6", "--min-stages", "0"], "--min-stages: is 0; give"),
         (["--instances", "6", "--segment", "hadp"], "--segment: needs a --trace to cut"),
