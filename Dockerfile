@@ -49,7 +49,7 @@ COPY --from=requirements /requirements/operator.txt /tmp/requirements.txt
 RUN pip install --no-compile -c /tmp/constraints.txt -r /tmp/requirements.txt \
  && find /usr/local/lib/python3* -type d -name tests -prune -exec rm -r {} + \
  && rm /tmp/*.txt \
- && PYTHONDONTWRITEBYTECODE= python -c 'import aiohttp.web, etcd3, httpx, kopf, kubernetes.aio.client, kubernetes.aio.config, prometheus_client, scipy.optimize, scipy.special, yaml'
+ && PYTHONDONTWRITEBYTECODE= python -c 'import aiohttp.web, cachetools, etcd3, httpx, kopf, kubernetes.aio.client, kubernetes.aio.config, prometheus_client, scipy.optimize, scipy.special, yaml'
 
 FROM operator-packages AS operator
 COPY --from=wheel /wheel /tmp/wheel
@@ -72,7 +72,7 @@ COPY --from=requirements /requirements/planner.txt /tmp/requirements.txt
 RUN pip install --no-compile -c /tmp/constraints.txt -r /tmp/requirements.txt \
  && find /usr/local/lib/python3* -type d -name tests -prune -exec rm -r {} + \
  && rm /tmp/*.txt \
- && PYTHONDONTWRITEBYTECODE= python -c 'import etcd3, fastapi, prometheus_client, scipy.special, statsmodels.tsa.arima.model, uvicorn, uvicorn.lifespan.on, uvicorn.loops.auto, uvicorn.protocols.http.auto, uvicorn.protocols.websockets.auto, yaml'
+ && PYTHONDONTWRITEBYTECODE= python -c 'import cachetools, etcd3, fastapi, prometheus_client, scipy.special, statsmodels.tsa.arima.model, uvicorn, uvicorn.lifespan.on, uvicorn.loops.auto, uvicorn.protocols.http.auto, uvicorn.protocols.websockets.auto, yaml'
 
 FROM planner-packages AS planner
 COPY --from=wheel /wheel /tmp/wheel

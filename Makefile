@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test lint types units processes bench bench-operator bench-board e2e e2e-observe crds dashboards cluster-up cluster-down cluster-status deploy install clean
+.PHONY: demo test lint types units processes bench bench-operator bench-planners bench-board e2e e2e-observe crds dashboards cluster-up cluster-down cluster-status deploy install clean
 
 demo: install
 	$(BIN)/parcae local examples/gpt/job.yaml --trace traces/p3-dense-8.trace \
@@ -28,6 +28,10 @@ bench: install
 
 bench-operator: install
 	$(BIN)/python -m benchmarks.operator_load
+
+# Layouts by liveput against layouts by what is there, in local runs of a model with a device's pace.
+bench-planners: install
+	$(BIN)/python -m benchmarks.planners
 
 # What jobs write to etcd, and what three members take.
 bench-board: install

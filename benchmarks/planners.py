@@ -1,7 +1,9 @@
-"""``python -m benchmarks.planners``: liveput against reactive in local runs, hour by hour.
+"""``make bench-planners``: liveput against reactive in local runs, hour by hour.
 
-The same recordings, seeds and machine, in turn; some ten minutes. Workers share its cores, so that
-what is compared is what the changes themselves cost, not what more instances would train.
+The same recordings, seeds and machine, in turn; twenty minutes. The model is paced
+(:mod:`benchmarks.paced.paced`): its layers take a device's time and none of the CPU's, so that
+more workers train more, although they share the machine's cores. A recorded minute takes a second,
+and with it a pause of 0.2 s counts as 12 s: changes are as dear as restarts of a large model.
 """
 
 from __future__ import annotations
@@ -12,12 +14,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.model import EXAMPLE
 from benchmarks.report import Row, median, print_table
 
 HOURS = (("p3-dense-8", None), ("p3", "hadp"), ("p3", "ladp"))
 PLANNERS = ("liveput", "reactive")
-ROUNDS = 2
+ROUNDS = 3
+JOB = Path(__file__).with_name("paced") / "job.yaml"
 SPEEDUP = 60
 
 
@@ -41,7 +43,7 @@ def main() -> None:
 
 def _samples(trace: str, segment: str | None, planner: str) -> int:
     with tempfile.TemporaryDirectory(prefix="parcae-bench-") as folder:
-        command = [sys.executable, "-m", "parcae_cli.main", "local", str(EXAMPLE / "job.yaml")]
+        command = [sys.executable, "-m", "parcae_cli.main", "local", str(JOB)]
         command += ["--trace", trace, "--speedup", str(SPEEDUP), "--out", f"{folder}/run"]
         command += ["--planner", planner, *(["--segment", segment] if segment else [])]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

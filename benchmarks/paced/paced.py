@@ -47,7 +47,7 @@ class PacedBlock(nn.Module):
 def paced(
     layers: int = 6,
     width: int = 512,
-    forward_ms: float = 4.0,
+    forward_ms: float = 8.0,
     batch: int = 32,
     micro_batch: int = 4,
     steps: int = 100_000,

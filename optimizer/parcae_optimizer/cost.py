@@ -7,7 +7,10 @@ the all-reduce of its largest stage, 2·(D-1)/D of its bytes over one link.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from parcae_api.plan import Layout
 from parcae_api.profile import LayerProfile, Profile
@@ -33,37 +36,67 @@ def _guess(layer: LayerProfile) -> float:
     return (layer.param_bytes + layer.activation_bytes) / _UNMEASURED_BYTES_PER_S
 
 
-def step_seconds(layout: Layout, profile: Profile, seconds: Sequence[float]) -> float:
-    """Predicted time of one step.
+class Costs:
+    """What steps of a profile's layouts take, in time and memory.
 
-    Args:
-        layout: The layout.
-        profile: Sizes and link bandwidth.
-        seconds: Per layer and micro-batch, as from ``layer_seconds``.
+    Thousands of layouts share a few hundred cuts: of each cut is kept what does not depend on the
+    number of replicas.
     """
-    d, p = layout.configuration.data, layout.configuration.pipeline
-    link = profile.bandwidth_bytes_per_s or DEFAULT_BANDWIDTH_BYTES_PER_S
-    slowest = 0.0
-    largest_bytes = 0
-    for stage in range(p):
-        layers = layout.layers(stage)
-        sends = profile.layers[layers.stop - 1].activation_bytes if stage < p - 1 else 0
-        turn = sum(seconds[k] for k in layers) + 2 * sends / link
-        slowest = max(slowest, turn)
-        largest_bytes = max(largest_bytes, sum(profile.layers[k].param_bytes for k in layers))
-    all_reduce = 2 * (d - 1) / d * largest_bytes / link
-    return (max(layout.micro_batches) + p - 1) * slowest + all_reduce
+
+    def __init__(self, profile: Profile) -> None:
+        self._link = profile.bandwidth_bytes_per_s or DEFAULT_BANDWIDTH_BYTES_PER_S
+        self._seconds = np.array(layer_seconds(profile))
+        # Not as whole numbers: the bytes of all layers may add up to more than these hold.
+        self._params = np.array([float(layer.param_bytes) for layer in profile.layers])
+        self._activations = np.array([float(layer.activation_bytes) for layer in profile.layers])
+        self._fixed = np.array([float(layer_bytes(layer, 0)) for layer in profile.layers])
+        self._cuts: dict[tuple[int, ...], _Cut] = {}
+
+    def step_seconds(self, layout: Layout) -> float:
+        """Predicted time of one step."""
+        d, p = layout.configuration.data, layout.configuration.pipeline
+        cut = self._cut(layout.boundaries)
+        all_reduce = 2 * (d - 1) / d * cut.largest_bytes / self._link
+        return (max(layout.micro_batches) + p - 1) * cut.slowest_seconds + all_reduce
+
+    def peak_bytes(self, layout: Layout) -> NDArray[np.float64]:
+        """[P] memory of a worker: state, a gradient, and the activations in flight.
+
+        A stage holds activations of as many micro-batches as there are stages from it to the end
+        (1F1B), at least two copies each (inputs and what autograd keeps).
+        """
+        cut, p = self._cut(layout.boundaries), layout.configuration.pipeline
+        in_flight = np.minimum(max(layout.micro_batches), np.arange(p, 0, -1))
+        peak: NDArray[np.float64] = cut.fixed_bytes + 2 * cut.activation_bytes * in_flight
+        return peak
+
+    def _cut(self, boundaries: tuple[int, ...]) -> _Cut:
+        if boundaries not in self._cuts:
+            begins, last = np.array(boundaries[:-1]), np.array(boundaries[1:]) - 1
+            sends = self._activations[last]
+            sends[-1] = 0
+            turns = np.add.reduceat(self._seconds, begins) + 2 * sends / self._link
+            self._cuts[boundaries] = _Cut(
+                slowest_seconds=float(turns.max()),
+                largest_bytes=float(np.add.reduceat(self._params, begins).max()),
+                fixed_bytes=np.add.reduceat(self._fixed, begins),
+                activation_bytes=np.add.reduceat(self._activations, begins),
+            )
+        return self._cuts[boundaries]
 
 
-def peak_bytes(layout: Layout, profile: Profile, stage: int) -> int:
-    """Memory of a worker: state, a gradient, and the activations in flight.
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """Of all stages between given boundaries."""
 
-    A stage holds activations of as many micro-batches as there are stages from it to the end
-    (1F1B), at least two copies each (inputs and what autograd keeps).
-    """
-    in_flight = min(max(layout.micro_batches), layout.configuration.pipeline - stage)
-    layers = [profile.layers[k] for k in layout.layers(stage)]
-    return sum(layer_bytes(layer, in_flight) for layer in layers)
+    slowest_seconds: float
+    """The longest turn of a stage: its layers, and what it sends on."""
+    largest_bytes: float
+    """The most parameters of a stage."""
+    fixed_bytes: NDArray[np.float64]
+    """[P] state and a gradient."""
+    activation_bytes: NDArray[np.float64]
+    """[P] of one micro-batch."""
 
 
 def layer_bytes(layer: LayerProfile, in_flight: int = 1) -> int:

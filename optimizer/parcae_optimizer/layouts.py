@@ -10,13 +10,7 @@ from statistics import median
 from parcae_api.plan import Configuration, Layout
 from parcae_api.planning import PlanRequest
 from parcae_api.profile import Profile
-from parcae_optimizer.cost import (
-    is_measured,
-    layer_bytes,
-    layer_seconds,
-    peak_bytes,
-    step_seconds,
-)
+from parcae_optimizer.cost import Costs, is_measured, layer_bytes, layer_seconds
 from parcae_optimizer.partition import even_split, partitions
 from parcae_optimizer.rules import Grid
 
@@ -44,18 +38,18 @@ class Candidate:
 
 def candidates(request: PlanRequest) -> list[Candidate]:
     """Every feasible configuration with its best partition."""
-    profile, seconds = request.profile, layer_seconds(request.profile)
-    layouts = list(_feasible(request, seconds))
+    costs = Costs(request.profile)
+    layouts = list(_feasible(request, costs))
     if request.samples_per_second:
         table = request.samples_per_second
         named = ((layout, str(layout.configuration)) for layout in layouts)
         return [Candidate(layout, table[name]) for layout, name in named if name in table]
     predicted = {
-        str(layout.configuration): max(_SHORTEST_STEP_S, step_seconds(layout, profile, seconds))
+        str(layout.configuration): max(_SHORTEST_STEP_S, costs.step_seconds(layout))
         for layout in layouts
     }
     step = corrected(predicted, request.step_seconds)
-    batch = profile.global_batch_samples
+    batch = request.profile.global_batch_samples
     return [Candidate(layout, batch / step[str(layout.configuration)]) for layout in layouts]
 
 
@@ -69,8 +63,8 @@ def corrected(predicted: Mapping[str, float], measured: Mapping[str, float]) -> 
     return {name: measured.get(name, scale * step) for name, step in predicted.items()}
 
 
-def _feasible(request: PlanRequest, seconds: Sequence[float]) -> Iterator[Layout]:
-    profile = request.profile
+def _feasible(request: PlanRequest, costs: Costs) -> Iterator[Layout]:
+    profile, seconds = request.profile, layer_seconds(request.profile)
     deepest = min(request.pipeline.max_stages, request.num_workers, len(profile.layers))
     if deepest < request.pipeline.min_stages:
         return
@@ -80,7 +74,9 @@ def _feasible(request: PlanRequest, seconds: Sequence[float]) -> Iterator[Layout
         # Where the fastest cut does not fit, one that spreads the bytes evenly may.
         cuts += [fastest[p - 1], *([lightest[p - 1]] if lightest else [])]
         for d in range(1, min(request.num_workers // p, profile.num_micro_batches) + 1):
-            layout = next((x for x in _layouts(profile, d, p, cuts) if _fits(x, request)), None)
+            layout = next(
+                (x for x in _layouts(profile, d, p, cuts) if _fits(x, request, costs)), None
+            )
             if layout is not None:
                 yield layout
 
@@ -101,12 +97,9 @@ def _layouts(profile: Profile, d: int, p: int, cuts: Sequence[tuple[int, ...]]) 
         )
 
 
-def _fits(layout: Layout, request: PlanRequest) -> bool:
+def _fits(layout: Layout, request: PlanRequest, costs: Costs) -> bool:
     memory = request.worker_memory_bytes
-    if memory is None:
-        return True
-    stages = range(layout.configuration.pipeline)
-    return all(peak_bytes(layout, request.profile, stage) <= memory for stage in stages)
+    return memory is None or bool(costs.peak_bytes(layout).max() <= memory)
 
 
 def _keep_or_move(

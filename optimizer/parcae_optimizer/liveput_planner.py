@@ -6,9 +6,11 @@ was expected of it and of the others, and one sentence that says why.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
+from cachetools import LRUCache
 
 from parcae_api.history import History
 from parcae_api.planning import (
@@ -19,17 +21,21 @@ from parcae_api.planning import (
     PlanAnswer,
     PlanRequest,
 )
+from parcae_optimizer.kept import kept
 from parcae_optimizer.layouts import KEEP_WITHIN, has_speeds, why_none, workers_text
 from parcae_optimizer.lottery import Floats
 from parcae_optimizer.measured import MeasuredRules
 from parcae_optimizer.programme import Choice, Decision, Programme, laws_of, reach_of
 from parcae_optimizer.rules import NOTHING, Grid
-from parcae_optimizer.tables import CostTables
+from parcae_optimizer.tables import KEPT_BYTES, CostTables
 from parcae_predictor.forecast import Forecast, Known, Predictor, Question
 from parcae_traces.series import INTERVAL_S, Series
 
 MOST_ALTERNATIVES = 20
 _QUANTILES = (0.1, 0.5, 0.9)
+_KEPT_LAYOUTS = 30_000
+"""Of all models together, a few kB each: 600 models on 32 instances, or 5 of a thousand layers on
+1,024."""
 _REACH = 0.98
 """Of the counts that a forecast reaches, the few beyond this quantile are taken as there."""
 
@@ -38,9 +44,11 @@ _REACH = 0.98
 class _Known:
     """What earlier requests of the same model have worked out."""
 
-    key: tuple[object, ...]
     rules: MeasuredRules
     tables: CostTables
+
+    def __len__(self) -> int:
+        return 1 + len(self.rules.layouts)
 
 
 class LiveputPlanner:
@@ -48,7 +56,13 @@ class LiveputPlanner:
 
     def __init__(self, predictor: Predictor) -> None:
         self._predictor = predictor
-        self._known: dict[str, _Known] = {}
+        self._rows = kept(KEPT_BYTES)
+        self._known: LRUCache[Hashable, _Known] = LRUCache(_KEPT_LAYOUTS, getsizeof=len)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of the costs that are kept for later requests, of all models together."""
+        return int(self._rows.currsize)
 
     def plan(self, request: PlanRequest) -> PlanAnswer:
         """See ``Planner.plan``."""
@@ -82,13 +96,14 @@ class LiveputPlanner:
         A cut that is nearly as good as the best one is kept (``layouts``): moving a boundary
         moves state.
         """
-        plain = self._rules_of(request.model_copy(update={"current": None}), "plain")
+        plain = self._rules_of(request.model_copy(update={"current": None}))
         current = _current(request, plain.rules)
         if request.current is None or plain.rules.has_cut(current, request.current):
             return plain
-        return self._rules_of(request, "kept")
+        return self._rules_of(request)
 
-    def _rules_of(self, request: PlanRequest, slot: str) -> _Known:
+    def _rules_of(self, request: PlanRequest) -> _Known:
+        capacity = _capacity(request)
         key = (
             request.profile,
             request.pipeline,
@@ -96,13 +111,13 @@ class LiveputPlanner:
             request.current.boundaries if request.current else None,
             request.rollback_seconds,
             tuple(sorted(request.samples_per_second.items())),
-            _capacity(request),
+            capacity,
         )
-        known = self._known.get(slot)
-        if known is None or known.key != key:
-            rules = MeasuredRules.of(request, _capacity(request))
-            known = _Known(key, rules, CostTables(rules, _capacity(request)))
-            self._known[slot] = known
+        known = self._known.get(key)
+        if known is None:
+            rules = MeasuredRules.of(request, capacity)
+            known = _Known(rules, CostTables(rules, capacity, rows=self._rows))
+            self._known[key] = known
         return known
 
 

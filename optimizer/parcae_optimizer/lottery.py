@@ -16,16 +16,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import comb, gammaln
 
+from parcae_optimizer.kept import keeping
+
 Floats = NDArray[np.float64]
 
 MOST_INSTANCES = 1024
 """Coefficients of larger lotteries leave the range of a double."""
+_KEPT_BYTES = 32_000_000
+"""Of each kind of table: with 32 instances all there are; with 1,024 those of one request."""
 
 
 def stage_survival(
@@ -57,7 +60,7 @@ def stage_survival(
     return _survival(data, stages, instances, most_removed)
 
 
-@lru_cache(maxsize=65536)
+@keeping(_KEPT_BYTES)
 def _survival(data: int, stages: int, instances: int, most_removed: int) -> Floats:
     inside = _power(data, stages, most_removed)
     outside = _outside(instances - data * stages, instances, most_removed)
@@ -67,7 +70,7 @@ def _survival(data: int, stages: int, instances: int, most_removed: int) -> Floa
     return table
 
 
-@lru_cache(maxsize=65536)
+@keeping(_KEPT_BYTES)
 def _power(data: int, stages: int, degree: int) -> Floats:
     """Coefficients of T_d(x)^stages up to x^degree, one row per d: [D+1, degree+1]."""
     if stages == 1:
@@ -92,7 +95,7 @@ def _multiply(left: Floats, right: Floats) -> Floats:
     return product
 
 
-@lru_cache(maxsize=4096)
+@keeping(_KEPT_BYTES)
 def _outside(spare: int, instances: int, degree: int) -> Floats:
     """[k, j]: C(spare, k-j) / C(N, k), the weight of j victims inside when k vanish."""
     k = np.arange(degree + 1)

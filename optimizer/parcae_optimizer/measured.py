@@ -7,11 +7,12 @@ rollback. Who vanishes is random, so each cost is an expectation, in closed form
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from parcae_api.plan import Layout
@@ -28,6 +29,8 @@ from parcae_optimizer.rules import NOTHING, Grid
 
 DEFAULT_REGROUP_SECONDS = 0.1
 """Before any is measured: four workers form new groups in 0.05-0.1 s over gloo."""
+_KEPT_LAYOUTS = 100_000
+"""Of the layouts by count, and of the pairs that changes lead from and to: some 10 MB each."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,9 @@ class _Targets:
     """Moving the largest stage of the target."""
     missing_seconds: Floats
     """Moving the most that a survivor lacks of any stage of the target."""
+
+    def __len__(self) -> int:
+        return len(self.data)
 
 
 @dataclass
@@ -61,9 +67,11 @@ class MeasuredRules:
     regroup_seconds: float = DEFAULT_REGROUP_SECONDS
     rollback_seconds: float = 0.0
     """Work lost, and state read, when a stage has no replica left."""
-    _by_count: dict[int, tuple[Grid, ...]] = field(default_factory=dict, repr=False)
-    _targets: dict[tuple[Grid, tuple[Grid, ...]], _Targets] = field(
-        default_factory=dict, repr=False
+    _by_count: MutableMapping[int, tuple[Grid, ...]] = field(
+        default_factory=lambda: LRUCache(_KEPT_LAYOUTS, getsizeof=len), repr=False
+    )
+    _targets: MutableMapping[tuple[Grid, tuple[Grid, ...]], _Targets] = field(
+        default_factory=lambda: LRUCache(_KEPT_LAYOUTS, getsizeof=len), repr=False
     )
 
     @classmethod
@@ -83,10 +91,11 @@ class MeasuredRules:
 
     def grids(self, instances: int) -> Sequence[Grid]:
         """See ``Rules``."""
-        if instances not in self._by_count:
-            fitting = (grid for grid in self.layouts if grid.workers <= instances)
-            self._by_count[instances] = tuple(sorted(fitting))
-        return self._by_count[instances]
+        found = self._by_count.get(instances)
+        if found is None:
+            found = tuple(sorted(grid for grid in self.layouts if grid.workers <= instances))
+            self._by_count[instances] = found
+        return found
 
     def as_measured(self, step_seconds: Mapping[str, float], batch_samples: int) -> MeasuredRules:
         """The same layouts and costs, with speeds corrected by measured steps."""
@@ -169,9 +178,10 @@ class MeasuredRules:
 
     def _to(self, before: Grid, after: tuple[Grid, ...]) -> _Targets:
         key = (before, after)
-        if key not in self._targets:
-            self._targets[key] = self._describe(before, after)
-        return self._targets[key]
+        found = self._targets.get(key)
+        if found is None:
+            found = self._targets[key] = self._describe(before, after)
+        return found
 
     def _describe(self, before: Grid, after: tuple[Grid, ...]) -> _Targets:
         held = self.layouts[before].boundaries if before != NOTHING else ()

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parcae_optimizer.rules import Floats
+
+Ints = NDArray[np.int64]
 
 
 def partition(weights: Sequence[float], parts: int) -> tuple[int, ...]:
@@ -27,7 +33,8 @@ def partitions(weights: Sequence[float], most: int) -> list[tuple[int, ...]]:
 
     Among equally good ones the last stage is the longest, since earlier ones hold more
     micro-batches in flight; the stages before it are the best partition of what is left. Dynamic
-    programming, O(most · layers²) at worst; parts that have grown too heavy end the search early.
+    programming, O(most · layers · log layers): the best of k-1 parts only rises with the layers
+    that it holds, and the last part only falls, so that they meet once.
 
     Raises:
         ValueError: more parts than layers, or none.
@@ -35,9 +42,9 @@ def partitions(weights: Sequence[float], most: int) -> list[tuple[int, ...]]:
     n = len(weights)
     if not 1 <= most <= n:
         raise ValueError(f"{n} layers cannot be cut into {most} stages")
-    prefix = [0.0, *accumulate(weights)]
-    best = list(prefix)  # best[i]: the largest part of layers 0 … i-1, cut into k parts
-    cuts: list[list[int]] = []
+    prefix = np.concatenate([[0.0], np.cumsum(np.asarray(weights, dtype=np.float64))])
+    best = prefix  # best[i]: the largest part of layers 0 … i-1, cut into k parts
+    cuts: list[Ints] = []
     found: list[tuple[int, ...]] = [(0, n)]
     for k in range(2, most + 1):
         best, cut = _one_part_more(prefix, best, k)
@@ -46,26 +53,37 @@ def partitions(weights: Sequence[float], most: int) -> list[tuple[int, ...]]:
     return found
 
 
-def _one_part_more(prefix: list[float], best: list[float], k: int) -> tuple[list[float], list[int]]:
-    """From the best of k-1 parts to the best of k, and where its last part begins."""
-    n = len(prefix) - 1
-    row = [float("inf")] * (n + 1)
-    cut = [0] * (n + 1)
-    for i in range(k, n + 1):
-        for j in range(i - 1, k - 2, -1):
-            last = prefix[i] - prefix[j]
-            if last > row[i]:
-                break  # the last part only grows from here
-            worst = max(best[j], last)
-            if worst <= row[i]:
-                row[i], cut[i] = worst, j
+def _one_part_more(prefix: Floats, best: Floats, k: int) -> tuple[Floats, Ints]:
+    """From the best of k-1 parts to the best of k, and where its last part begins.
+
+    Both are [layers + 1]; fewer than k layers cannot be cut.
+    """
+    ends = np.arange(k, len(prefix))
+    first, total = k - 1, prefix[k:]
+    inside = best[first:-1]
+
+    def largest(begins: Ints) -> Floats:
+        return np.maximum(best[begins], total - prefix[begins])
+
+    # The best is where rising and falling meet: there, or just before. Sums round, so the meeting
+    # point is looked at with its neighbours.
+    meeting = first + np.searchsorted(inside + prefix[first:-1], total)
+    near = np.clip(meeting + np.array([[-2], [-1], [0], [1]]), first, ends - 1)
+    worst = np.min([largest(begins) for begins in near], axis=0)
+    begins = np.clip(first + np.searchsorted(prefix[first:-1], total - worst), first, ends - 1)
+    while (more := (begins > first) & (largest(np.maximum(begins - 1, first)) <= worst)).any():
+        begins = begins - more
+    while (less := largest(begins) > worst).any():
+        begins = begins + less
+    row, cut = np.full(len(prefix), np.inf), np.zeros(len(prefix), dtype=np.int64)
+    row[k:], cut[k:] = worst, begins
     return row, cut
 
 
-def _walk_back(cuts: list[list[int]], n: int) -> tuple[int, ...]:
+def _walk_back(cuts: list[Ints], n: int) -> tuple[int, ...]:
     boundaries = [n]
     for cut in reversed(cuts):
-        boundaries.append(cut[boundaries[-1]])
+        boundaries.append(int(cut[boundaries[-1]]))
     return (0, *reversed(boundaries))
 
 

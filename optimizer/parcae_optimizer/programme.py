@@ -172,31 +172,13 @@ class Programme:
 
     def _costs(self, instances: int, before: Grid) -> Floats:
         """[removed, after] seconds; to hold nothing costs nothing."""
-        rows = self.tables.rows(instances, before, self._most_removed)
+        something = [i for i, grid in enumerate(self.grids) if grid != NOTHING]
+        rows = self.tables.rows(
+            instances, before, self._most_removed, [self.grids[i] for i in something]
+        )
         found = np.zeros((rows.shape[0], len(self.grids)))
-        inside, columns = self._columns
-        found[:, inside] = rows[:, columns]
-        for i in self._strangers:
-            for k in range(rows.shape[0]):
-                removed = min(k, instances)
-                if before.workers <= instances:
-                    one = self.rules.change_seconds(instances, before, removed, [self.grids[i]])
-                    found[k, i] = one[0]
+        found[:, something] = rows
         return found
-
-    @cached_property
-    def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where our layouts lie in the tables."""
-        position = {grid: i for i, grid in enumerate(self.tables.columns)}
-        pairs = [(i, position[g]) for i, g in enumerate(self.grids) if g in position]
-        ours, theirs = zip(*pairs, strict=True) if pairs else ((), ())
-        return np.array(ours, dtype=np.int64), np.array(theirs, dtype=np.int64)
-
-    @cached_property
-    def _strangers(self) -> list[int]:
-        """Today's layout, where it is too slow to be in the tables."""
-        known = {*self.tables.columns, NOTHING}
-        return [i for i, grid in enumerate(self.grids) if grid not in known]
 
     def _allowed(self, instances: int) -> NDArray[np.bool_]:
         allowed = {*self.rules.grids(instances), NOTHING}

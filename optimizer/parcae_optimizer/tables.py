@@ -1,19 +1,24 @@
 """Costs of changes as tables, asked of the rules once and kept.
 
 A search compares a few dozen layouts out of a universe of all that are not far from the fastest
-for their size. Rows are kept per (instances, layout before), for every number of victims at once.
+for their size. Rows are kept per (instances, layout before), for every number of victims at once,
+and hold the layouts that some search has asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Hashable, MutableMapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from parcae_optimizer.kept import kept
 from parcae_optimizer.rules import NOTHING, Floats, Grid, Rules
 
+KEPT_BYTES = 128_000_000
+"""Of all rows: those of one request with 1,024 instances have 10 MB."""
 SLOWEST_SHARE = 0.7
 """A layout slower than this share of the fastest for its size is never worth a look."""
 
@@ -32,6 +37,8 @@ class TableRules(Rules, Protocol):
 class CostTables:
     """The layouts worth a look for up to ``most_instances``, their speeds and their costs."""
 
+    _numbers = itertools.count()
+
     def __init__(
         self,
         rules: Rules,
@@ -39,6 +46,7 @@ class CostTables:
         *,
         slowest_share: float = SLOWEST_SHARE,
         cuts: bool = False,
+        rows: MutableMapping[Hashable, Floats] | None = None,
     ) -> None:
         """Choose the layouts.
 
@@ -46,8 +54,9 @@ class CostTables:
             rules: Asked for speeds and costs.
             most_instances: For up to so many.
             slowest_share: A layout this much slower than the fastest for its size is left out.
-            cuts: Know costs of what may be left of a layout, too, however slow: fewer replicas,
-                or a shorter pipeline.
+            cuts: Know what may be left of a layout, too, however slow: fewer replicas, or a
+                shorter pipeline.
+            rows: Where rows are kept; tables may share it. None: one of its own.
         """
         self._rules = rules
         found = [g for g in rules.grids(most_instances) if g != NOTHING]
@@ -71,8 +80,11 @@ class CostTables:
             and (g.data < widest.get(g.pipeline, 0) or (g.data == 1 and g.pipeline < longest))
         )
         self.columns: tuple[Grid, ...] = (*self.universe, *left)
-        """The universe, then what may be left of it: what rows have costs of."""
-        self._rows: dict[tuple[int, Grid, int], Floats] = {}
+        """The universe, then what may be left of it."""
+        self._number = next(self._numbers)
+        self._rows = kept(KEPT_BYTES) if rows is None else rows
+        self._place: dict[Grid, int] = {}
+        """Where each layout that was ever asked for stands in a row; older rows are shorter."""
 
     def worth(
         self, least: int, most: int, count: int, speed: Callable[[Grid], float]
@@ -89,25 +101,34 @@ class CostTables:
         order = np.argsort(-share, kind="stable")[:count]
         return np.sort(order[share[order] >= 0])
 
-    def rows(self, instances: int, before: Grid, most_removed: int) -> Floats:
-        """[most_removed+1, columns] seconds; more victims than instances take them all."""
-        key = (instances, before, most_removed)
+    def rows(
+        self, instances: int, before: Grid, most_removed: int, after: Sequence[Grid]
+    ) -> Floats:
+        """[most_removed+1, len(after)] seconds; more victims than instances take them all."""
+        for grid in after:
+            self._place.setdefault(grid, len(self._place))
+        wanted = [self._place[grid] for grid in after]
+        key = (self._number, instances, before, most_removed)
         found = self._rows.get(key)
-        if found is None:
-            found = self._ask(instances, before, most_removed)
+        here = 0 if found is None else found.shape[1]
+        if here <= max(wanted, default=-1):
+            more = self._ask(instances, before, most_removed, list(self._place)[here:])
+            found = more if found is None else np.concatenate([found, more], axis=1)
             self._rows[key] = found
-        return found
+        return np.zeros((most_removed + 1, 0)) if found is None else found[:, wanted]
 
-    def _ask(self, instances: int, before: Grid, most_removed: int) -> Floats:
+    def _ask(
+        self, instances: int, before: Grid, most_removed: int, after: Sequence[Grid]
+    ) -> Floats:
         possible = min(most_removed, instances)
         if before.workers > instances:  # no such state: whatever it costs is never looked at
-            return np.zeros((most_removed + 1, len(self.columns)))
+            return np.zeros((most_removed + 1, len(after)))
         if isinstance(self._rules, TableRules):
-            table = self._rules.change_table(instances, before, possible, self.columns)
+            table = self._rules.change_table(instances, before, possible, after)
         else:
             table = np.stack(
                 [
-                    self._rules.change_seconds(instances, before, k, self.columns)
+                    self._rules.change_seconds(instances, before, k, after)
                     for k in range(possible + 1)
                 ]
             )
