@@ -98,6 +98,7 @@ def _watch(
         job=story.JOB,
         noticed=[(at_s, NOTICE_LEAD_S) for at_s in told.noticed],
         log=told.log,
+        planner_log=told.planner_log,
     )
     end_s = float(int(told.ended_s))  # the last moment: what ended the run is seen by it
     count = int((end_s - told.began_s) // findings.STEP_S) + 1

@@ -22,6 +22,8 @@ from .compare import Labels
 from .journal import JobKey, Look, Looks
 
 Object = dict[str, Any]
+_ANSWERED = "parcae_optimizer.logged"
+"""The logger by which the planner tells its answers, a line each."""
 
 
 def labels(**found: str) -> Labels:
@@ -40,6 +42,7 @@ class Records:
         job: the job that was preempted.
         noticed: when nodes were given notice, and how long before their end.
         log: the operator's.
+        planner_log: the planners', as JSON.
     """
 
     looks: Looks
@@ -48,6 +51,7 @@ class Records:
     job: JobKey
     noticed: Sequence[tuple[float, float]]
     log: str
+    planner_log: str = ""
 
     def look(self, at_s: float) -> Look | None:
         """The API server's word of a moment; None while it was away."""
@@ -86,6 +90,13 @@ class Records:
     def lost_suddenly(self) -> list[float]:
         """When instances were lost that had none."""
         return self.times("InstanceLost", lambda note: "after a notice" not in note)
+
+    @cached_property
+    def questions(self) -> list[float]:
+        """When the planner had answered a question, by its own log."""
+        lines = [json.loads(line) for line in self.planner_log.splitlines() if line[:1] == "{"]
+        told = [line["time"] for line in lines if line["logger"] == _ANSWERED]
+        return [datetime.fromisoformat(time).timestamp() for time in told]
 
     # What the planner must have said.
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from tests.deploy.install import NAMESPACE as SYSTEM
 from tests.deploy.install import install
 from tests.e2e.e2e_site import HERE, NAME, NAMESPACE, ROOT, SPOT, Site
 
+from .findings import STEP_S
 from .prometheus import Prometheus
 
 Object = dict[str, Any]
@@ -32,6 +35,8 @@ PLANNING = {"intervalSeconds": 10, "horizon": 12}
 LAYERS = 6
 RESTS_S = 7.0
 """What was counted is written five seconds later at most, and scraped one after that."""
+SEEN_LATE_S = 1.0
+"""An evaluation later than the first that held."""
 PACE_S = 0.1
 """Seconds that a micro-batch takes longer than it must, which leaves the machine idle."""
 NOTICE_SOURCE, NOTICE_LEAD_S = "nth-spot-itn", 120.0
@@ -78,6 +83,8 @@ class Story:
     """Kubernetes events about the job, oldest first."""
     log: str = ""
     """The operator's."""
+    planner_log: str = ""
+    """The planners'."""
 
     def run(self, measure: Callable[[], dict[str, int]]) -> None:
         """From the installation to a job that is suspended, and the operator gone.
@@ -144,6 +151,7 @@ class Story:
 
     def _kill_without_planner(self) -> None:
         self.say("the planner goes, then a node without a word")
+        self._collect_planner_log()
         self._scale_planner(0)
         self._fires("ParcaePlannerDown")
         self._kill(1)
@@ -152,7 +160,7 @@ class Story:
         )
         self._fires("ParcaeJobDegraded")
         self._scale_planner(1)
-        self._fires("ParcaePlannerDown", False)
+        self._falls_silent("ParcaePlannerDown")
 
     def _too_few_and_a_broken_job(self) -> None:
         self.say("two nodes die at once; another job's code is wrong")
@@ -184,8 +192,8 @@ class Story:
         self._fires("ParcaeApiServerUnreachable")
         self.cluster.control_plane.start("apiserver")
         self.cluster.control_plane.wait_ready("apiserver")
-        self._fires("ParcaeBoardUnreachable", False)
-        self._fires("ParcaeApiServerUnreachable", False)
+        self._falls_silent("ParcaeBoardUnreachable")
+        self._falls_silent("ParcaeApiServerUnreachable")
         step = self.site.status()["step"]
         self.site.wait_step(step + 10)
 
@@ -206,6 +214,7 @@ class Story:
             key=lambda e: str(e.get("eventTime")),
         )
         self.log = self.cluster.kubectl("logs", "-n", SYSTEM, "deployment/parcae-operator")
+        self._collect_planner_log()
         last, since_s = self.site.status(), time.monotonic()
 
         def rests() -> bool:
@@ -216,6 +225,10 @@ class Story:
             return time.monotonic() - since_s >= RESTS_S
 
         until("the status to rest", rests, bound_s=60, every_s=0.5)
+
+    def _collect_planner_log(self) -> None:
+        """What the pod that runs has said: it is gone with it."""
+        self.planner_log += self.cluster.kubectl("logs", "-n", SYSTEM, "deployment/parcae-planner")
 
     def _operator_away(self) -> None:
         self.say("the operator goes")
@@ -270,12 +283,23 @@ class Story:
         job["spec"]["entrypoint"]["function"] = "e2e_train:nothing"
         self.cluster.apply(job)
 
-    def _fires(self, alert: str, wanted: bool = True, *, bound_s: float = 90) -> None:
-        what = f"{alert} to {'fire' if wanted else 'be silent'}"
-        until(what, lambda: self._is_firing(alert) is wanted, bound_s=bound_s)
+    def _fires(self, alert: str) -> None:
+        until(f"{alert} to fire", lambda: self._is_firing(alert), bound_s=90)
+
+    def _falls_silent(self, alert: str) -> None:
+        until(f"{alert} to be silent", lambda: alert not in self._firing(), bound_s=90)
 
     def _is_firing(self, alert: str) -> bool:
-        return alert in {a["labels"]["alertname"] for a in self.prometheus.firing()}
+        """And its expression has held so long that some moment which is compared saw it."""
+        held_since = self._firing().get(alert, math.inf)
+        return time.time() - held_since > STEP_S + SEEN_LATE_S
+
+    def _firing(self) -> dict[str, float]:
+        """Since when the expression of each alert that fires has held."""
+        return {
+            alert["labels"]["alertname"]: datetime.fromisoformat(alert["activeAt"]).timestamp()
+            for alert in self.prometheus.firing()
+        }
 
 
 def _spot(name: str, number: int) -> NodeSpec:
