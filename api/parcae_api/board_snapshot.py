@@ -31,6 +31,8 @@ class BoardChange:
     """None: it was deleted."""
     revision: int
     """Of the store, by this change."""
+    created_revision: int = 0
+    """Of the store, when the key came to be; 0 where it was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,9 @@ def _find(prefix: str, change: Change, snapshot: BoardSnapshot) -> BoardChange |
         return None
     slot, name = found
     model = snapshot.all(slot).get(name)
-    return None if model is None else BoardChange(slot.kind, name, model, change.revision)
+    if model is None or change.item is None:
+        return None
+    return BoardChange(slot.kind, name, model, change.revision, change.item.create_revision)
 
 
 def read_change(prefix: str, change: Change) -> BoardChange | None:
@@ -93,11 +97,11 @@ def read_change(prefix: str, change: Change) -> BoardChange | None:
         _log.debug("%s: no key of this version", change.key)
         return None
     slot, name = found
-    model = None
-    if change.item is not None:
-        try:
-            model = slot.read(change.key, change.item.value)
-        except BoardError as error:
-            _log.warning("left out: %s", error)
-            return None
-    return BoardChange(slot.kind, name, model, change.revision)
+    if change.item is None:
+        return BoardChange(slot.kind, name, None, change.revision)
+    try:
+        model = slot.read(change.key, change.item.value)
+    except BoardError as error:
+        _log.warning("left out: %s", error)
+        return None
+    return BoardChange(slot.kind, name, model, change.revision, change.item.create_revision)

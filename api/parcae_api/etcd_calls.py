@@ -196,7 +196,7 @@ def _change(event: Any) -> Change:
 
 
 def _versioned(kv: Any) -> Versioned:
-    return Versioned(bytes(kv.value), int(kv.mod_revision), int(kv.lease))
+    return Versioned(bytes(kv.value), int(kv.mod_revision), int(kv.lease), int(kv.create_revision))
 
 
 def _encode(key: str) -> bytes:

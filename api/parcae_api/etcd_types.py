@@ -14,6 +14,8 @@ class Versioned:
     mod_revision: int
     lease_id: int = 0
     """The lease it lives by; 0 when it stays."""
+    create_revision: int = field(default=0, compare=False)
+    """The store's revision by which the key came to be; later writes leave it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,6 +243,7 @@ class JobLoop:
             job=self._job,
             pods=self._cluster.pods(),
             agents=state.agents,
+            returned=state.returned,
             plan=state.plan,
             profile=self.profile,
             progress=state.progress,

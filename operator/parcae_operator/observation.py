@@ -72,6 +72,8 @@ class Observation:
     pods: tuple[Pod, ...] = ()
     agents: Mapping[str, Membership] = field(default_factory=dict)
     """By incarnation."""
+    returned: frozenset[str] = frozenset()
+    """Of those in the grid: who came to the board after the plan was made, so was off it before."""
     plan: Plan | None = None
     profile: Profile | None = None
     progress: Progress | None = None

@@ -4,8 +4,9 @@ An agent is on the board as long as its lease lives. When etcd was away for long
 installed anew, all memberships are gone although every worker trains; they come back one by one, as
 connections and names do. To plan for those that are back first would stop what runs.
 
-Two signs of it: nobody at all is on the board; or some go from it, one after the other, within
-seconds of its return. (A server that is back gives all leases their full time anew, once.)
+Signs of it: nobody at all is on the board; or some go from it, one after the other, within seconds
+of its return (a server that is back gives all leases their full time anew, once); or an operator
+that has just come finds members that are back already, which their plan is older than.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ class Reunion:
         if seen.now_unix_s >= self._doubtful_until_unix_s:
             self._were_there = here
             return frozenset()
-        self._were_there |= here
+        # What one of them went through, the others did.
+        self._were_there |= members if seen.returned & members else here
         return (self._were_there & members) - here
 
     def _left(self, seen: Observation, members: frozenset[str]) -> Iterable[str]:

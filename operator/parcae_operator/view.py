@@ -23,6 +23,8 @@ class BoardState:
     """The board at one moment."""
 
     agents: dict[str, Membership] = field(default_factory=dict)
+    returned: frozenset[str] = frozenset()
+    """Members of the plan's grid that came to the board after the plan: it had lost them."""
     plan: Plan | None = None
     profile: Profile | None = None
     progress: Progress | None = None
@@ -47,6 +49,10 @@ class BoardView:
         self._clock = clock
         self._lock = threading.Lock()
         self._agents: dict[str, Membership] = {}
+        self._came: dict[str, int] = {}
+        """The store's revision at which each agent came to the board."""
+        self._planned: int | None = None
+        """The one by which the plan was written; None for a plan of this operator's own."""
         self._failures: dict[str, Failed] = {}
         self._plan: Plan | None = None
         self._profile: Profile | None = None
@@ -88,6 +94,7 @@ class BoardView:
         with self._lock:
             return BoardState(
                 agents=dict(self._agents),
+                returned=self._returned(),
                 plan=self._plan,
                 profile=self._profile,
                 progress=self._progress,
@@ -96,16 +103,24 @@ class BoardView:
                 broken_since_unix_s=self._broken_since_unix_s,
             )
 
+    def _returned(self) -> frozenset[str]:
+        if self._plan is None or self._planned is None:
+            return frozenset()
+        members = {worker.partition("/")[0] for worker in self._plan.workers}
+        return frozenset(name for name in members if self._came.get(name, 0) > self._planned)
+
     def _store(self, change: BoardChange) -> None:
         match change.kind, change.model:
             case KeyKind.AGENT, None:
                 self._agents.pop(change.name, None)
+                self._came.pop(change.name, None)
             case KeyKind.AGENT, Membership() as membership:
                 self._agents[change.name] = membership
+                self._came[change.name] = change.created_revision
             case KeyKind.FAILURE, Failed() as failed:
                 self._failures[change.name] = failed
             case KeyKind.PLAN, Plan() as plan:
-                self._take_plan(plan)
+                self._take_plan(plan, change.revision)
             case KeyKind.PROFILE, Profile() as profile:
                 self._profile = profile
             case KeyKind.PROGRESS, Progress() as progress:
@@ -113,9 +128,9 @@ class BoardView:
             case KeyKind.LEADER, (Leader() | None) as leader:
                 self._leader = leader
 
-    def _take_plan(self, plan: Plan) -> None:
+    def _take_plan(self, plan: Plan, written: int | None = None) -> None:
         if self._plan is None or plan.revision > self._plan.revision:
-            self._plan = plan
+            self._plan, self._planned = plan, written
             self._broken_since_unix_s = None
 
     def _update_broken(self) -> None:

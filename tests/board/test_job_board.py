@@ -275,3 +275,23 @@ def test_a_watch_without_resets_delivers_all_as_changes(board: JobBoard) -> None
     board.watch(changes.append, on_error=lambda _: None)
     wait_until(lambda: len(changes) == 1)
     assert changes[0].model == _plan(1)
+
+
+def test_a_change_tells_since_when_its_key_is_there(client: EtcdClient, board: JobBoard) -> None:
+    """An agent that the board has lost and that came back is newer than its plan."""
+    changes: list[BoardChange] = []
+    board.put_agent(_membership("a"), client.lease(60))
+    board.publish_plan(_plan(1), None)
+    board.watch(changes.append, on_error=lambda _: None)
+    wait_until(lambda: len(changes) == 2)
+    agent, plan = sorted(changes, key=lambda change: change.kind != KeyKind.AGENT)
+    assert agent.created_revision == agent.revision < plan.created_revision == plan.revision
+    lease = client.lease(60)
+    board.put_agent(_membership("a"), lease)
+    wait_until(lambda: len(changes) == 3)
+    assert changes[2].created_revision == agent.created_revision < changes[2].revision
+    lease.revoke()
+    board.put_agent(_membership("a"), client.lease(60))
+    wait_until(lambda: len(changes) == 5)
+    assert (changes[3].model, changes[3].created_revision) == (None, 0)
+    assert changes[4].created_revision == changes[4].revision > plan.revision

@@ -21,6 +21,7 @@ class Watcher:
 
     def __init__(self) -> None:
         self.world = World(least=2).training(3, 1, *NAMES)
+        self.returned: frozenset[str] = frozenset()
         self.restart()
         assert self.look() == (set(), None)
         assert self.look(DOUBTFUL_S) == (set(), None)
@@ -38,7 +39,7 @@ class Watcher:
 
     def look(self, after_s: float = 1.0, *, is_away: bool = False) -> tuple[set[str], Plan | None]:
         """Whom it waits for, and what it would publish."""
-        looked = self.world.wait(after_s).observe()
+        looked = replace(self.world.wait(after_s).observe(), returned=self.returned)
         if is_away:
             looked = replace(looked, troubles=(Trouble(BOARD_AWAY, "no answer"),))
         seen = self.reunion.on(looked)
@@ -109,6 +110,40 @@ def test_who_was_off_it_at_a_first_look_alone_is_lost() -> None:
     assert awaited == set()
     assert plan is not None
     assert plan.reason is PlanReason.LOSS
+
+
+def test_an_operator_that_finds_some_back_already_waits_for_the_others() -> None:
+    watcher = Watcher()
+    watcher.off("a", "c")
+    watcher.returned = frozenset({"b"})
+    watcher.restart()
+    assert watcher.look() == ({"a", "c"}, None)
+    watcher.back("c")
+    watcher.returned |= {"c"}
+    assert watcher.look(5) == ({"a"}, None)
+    watcher.back("a")
+    assert watcher.look() == (set(), None)
+
+
+def test_who_came_back_long_ago_says_nothing_of_who_goes_now() -> None:
+    watcher = Watcher()
+    watcher.returned = frozenset({"b"})
+    watcher.restart()
+    watcher.look()
+    watcher.look(DOUBTFUL_S)
+    watcher.off("a")
+    assert watcher.look(0.1)[1] is not None
+
+
+def test_a_spare_that_came_after_the_plan_is_no_sign() -> None:
+    watcher = Watcher()
+    watcher.world.ready("spare")
+    watcher.off("a")
+    watcher.returned = frozenset({"spare"})
+    watcher.restart()
+    awaited, plan = watcher.look()
+    assert awaited == set()
+    assert plan is not None
 
 
 def test_when_the_board_has_been_back_for_long_one_alone_is_lost_at_once() -> None:

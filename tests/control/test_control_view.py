@@ -56,6 +56,31 @@ def test_an_older_plan_never_replaces_a_newer_one() -> None:
     assert view.state().plan == newer
 
 
+def test_who_came_to_the_board_after_its_plan_was_lost_from_it() -> None:
+    world = World().training(2, 1, "a", "b", spare=["c"])
+
+    def whole(*came: int, plan: Contract | None = world.plan) -> BoardView:
+        hands = [
+            BoardChange(KeyKind.AGENT, name, Hand(name).membership(), 90, at)
+            for name, at in zip("abc", came, strict=True)
+        ]
+        view, _, _ = make_view()
+        planned = BoardChange(KeyKind.PLAN, "", plan, 50, 10)
+        view.accept_all(BoardReset(BoardSnapshot({}, 99), (*hands, planned)))
+        return view
+
+    assert whole(1, 2, 3).state().returned == frozenset()
+    assert whole(1, 60, 70).state().returned == {"b"}  # the spare is in no grid
+    view = whole(1, 60, 70)
+    view.accept(change(KeyKind.AGENT, None, "b"))
+    assert view.state().returned == frozenset()
+    assert whole(60, 60, 60, plan=None).state().returned == frozenset()
+    view = whole(60, 60, 60)
+    assert world.plan is not None
+    view.published(world.plan.model_copy(update={"revision": 2}))
+    assert view.state().returned == frozenset()  # all were there to be planned for
+
+
 def test_a_revision_is_broken_from_the_first_member_that_says_so() -> None:
     view, clock, _ = make_view()
     world = World().training(2, 1, "a", "b", spare=["c"])
