@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 import time
 from collections.abc import Callable, Coroutine
@@ -35,6 +36,8 @@ _CALL_S = 30.0
 _MOST_AT_ONCE = 8
 """Pods asked for in one turn of the loop: it must not be long in answering a notice."""
 _STALE_S = 10.0
+_DEADLINES_ROUND_S = 1.0
+"""Times of Kubernetes are whole seconds."""
 _CRASHED_KEPT = 5
 """Pods of crashed code that stay, so that their logs can be read."""
 _NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -158,10 +161,13 @@ class PodCluster:
 
         Args:
             keep_crashed: Leave pods whose code crashed, for their logs.
-            grace_s: Seconds that the others have left.
+            grace_s: Seconds that the others have left, also those that go already: the API server
+                collects a deleted job's pods with all the grace that they ask for.
         """
         left = [pod for pod in self._all() if not (keep_crashed and _crash(pod) is not None)]
-        self._delete([p for p in left if p.reading.deadline_unix_s is None], grace_s=grace_s)
+        late_unix_s = time.time() + grace_s + _DEADLINES_ROUND_S
+        late = [p for p in left if (p.reading.deadline_unix_s or math.inf) > late_unix_s]
+        self._delete(late, grace_s=grace_s)
         return not left
 
     def bury(self) -> None:
