@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import reprlib
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -245,16 +246,30 @@ _short.maxlevel = 2
 def explain(error: ValidationError) -> str:
     """One sentence of bounded length for the first problem: field, value, remedy."""
     first = error.errors(include_url=False)[0]
-    field = _cut(".".join(_cut(str(part), 64) for part in first["loc"]), 200) or "the object"
-    match first["type"]:
+    field = _cut(".".join(printable(part) for part in first["loc"]), 200) or "the object"
+    return f"{field}: {what_is_wrong(first)}"
+
+
+def what_is_wrong(problem: Mapping[str, Any]) -> str:
+    """The rest of that sentence, after the field: what is wrong, the value, the remedy.
+
+    Args:
+        problem: One of those that a ``ValidationError`` lists.
+    """
+    match problem["type"]:
         case "missing":
-            return f"{field}: is required; add it"
+            return "is required; add it"
         case "extra_forbidden":
-            return f"{field}: is not a known field; remove it or correct its spelling"
+            return "is not a known field; remove it or correct its spelling"
         case "value_error":
-            return f"{field}: {_cut(first['msg'].removeprefix('Value error, '), 500)}"
+            return _cut(problem["msg"].removeprefix("Value error, "), 500)
         case _:
-            return f"{field}: {_cut(first['msg'], 500)}, but it is {_quoted(first['input'])}"
+            return f"{_cut(problem['msg'], 500)}, but it is {_quoted(problem['input'])}"
+
+
+def printable(part: object) -> str:
+    """One step of a field's path, in one short line."""
+    return _cut(str(part), 64)
 
 
 def _quoted(value: object) -> str:

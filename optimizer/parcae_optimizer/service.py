@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.exceptions import HTTPException
 
 from parcae_api.errors import InputError
+from parcae_api.job import printable, what_is_wrong
 from parcae_api.log_context import HEADER, about, from_header
 from parcae_api.planning import (
     ForecastRequest,
@@ -29,6 +33,8 @@ from parcae_optimizer.service_meter import ServiceMeter
 from parcae_predictor import Predictor
 
 MOST_BODY_BYTES = 4_000_000
+MOST_PROBLEMS = 10
+"""Of a wrong request, so many are told; the others are of the same kind, or can wait."""
 
 
 def make_app(predictor: Predictor, planner: Planner | None = None) -> FastAPI:
@@ -99,7 +105,29 @@ def make_app(predictor: Predictor, planner: Planner | None = None) -> FastAPI:
     async def refuse(request: Request, error: InputError) -> Response:
         return _refusal(422, ["body"], str(error))
 
+    @app.exception_handler(RequestValidationError)
+    async def refuse_fields(request: Request, error: RequestValidationError) -> Response:
+        problems = [_problem(request, each) for each in error.errors()[:MOST_PROBLEMS]]
+        return JSONResponse({"detail": problems}, 422)
+
+    @app.exception_handler(400)
+    async def refuse_what_is_no_json(request: Request, error: HTTPException) -> Response:
+        return _refusal(400, ["body"], "the body cannot be read; send JSON that nests less deep")
+
     return app
+
+
+def _problem(request: Request, found: Mapping[str, Any]) -> dict[str, Any]:
+    """What is wrong, without the value itself, which may be huge or beyond JSON."""
+    where = [part if isinstance(part, int) else printable(part) for part in found["loc"]]
+    why = what_is_wrong(found)
+    kind = request.headers.get("content-type", "of no type")
+    if found["type"] == "json_invalid":
+        place, where = where[-1], ["body"]
+        why = f"is no JSON at character {place}: {found['ctx']['error']}; correct it"
+    elif where == ["body"] and found["type"] != "missing" and "json" not in kind.lower():
+        why = f"is {printable(kind)}; send it as content-type application/json"
+    return {"loc": where, "msg": why, "type": found["type"]}
 
 
 _REFUSED: dict[int | str, dict[str, Any]] = {
@@ -109,5 +137,5 @@ _REFUSED: dict[int | str, dict[str, Any]] = {
 }
 
 
-def _refusal(status: int, where: list[str], why: str) -> Response:
+def _refusal(status: int, where: list[int | str], why: str) -> Response:
     return JSONResponse({"detail": [{"loc": where, "msg": why, "type": "input"}]}, status)

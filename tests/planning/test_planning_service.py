@@ -62,6 +62,9 @@ def test_the_client_gets_what_the_planner_says(url: str) -> None:
         assert client.plan(request(0)).layout is None
 
 
+JSON = {"content-type": "application/json"}
+
+
 def test_a_wrong_field_is_named(url: str) -> None:
     told = json.loads(request().to_json())
     told["profile"]["layers"][2]["seconds"] = -1
@@ -71,6 +74,66 @@ def test_a_wrong_field_is_named(url: str) -> None:
     told = {**json.loads(request().to_json()), "horizon": 0}
     answer = httpx.post(f"{url}/v1/plan", json=told)
     assert answer.json()["detail"][0]["loc"] == ["body", "horizon"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("num_workers", "NaN", "finite number, but it is nan"),
+        ("num_workers", "-Infinity", "finite number, but it is -inf"),
+        ("rollback_seconds", "NaN", "but it is nan"),
+        ("horizon", "1e400", "finite number, but it is inf"),
+        ("unheard", "[NaN]", "is not a known field; remove it"),
+        ("seed", '"\\ud800"', "Input should be a valid"),
+        ("seed", "1" * 400, "less than 2147483648, but it is 1111"),
+        ("capacity", "3", "capacity (3) is below num_workers (4); give at least as many"),
+    ],
+)
+def test_whatever_a_field_holds_it_is_named(url: str, field: str, value: str, says: str) -> None:
+    told = {**json.loads(request().to_json()), field: "HERE"}
+    answer = httpx.post(
+        f"{url}/v1/plan", content=json.dumps(told).replace('"HERE"', value), headers=JSON
+    )
+    (problem,) = answer.json()["detail"]
+    assert answer.status_code == 422
+    assert problem["loc"] == (["body"] if field == "capacity" else ["body", field])
+    assert says in problem["msg"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "says"),
+    [
+        ("", 422, "is required; add it"),
+        ("null", 422, "but it is None"),
+        ("{", 422, "is no JSON at character 1: Expecting property name"),
+        ("[" * 100_000, 400, "send JSON that nests less deep"),
+        ('{"\\ud800": 1}', 422, "Input should be a valid string"),
+    ],
+)
+def test_whatever_the_body_is_one_sentence_says_what_is_wrong(
+    url: str, body: str, status: int, says: str
+) -> None:
+    answer = httpx.post(f"{url}/v1/plan", content=body, headers=JSON)
+    assert answer.status_code == status
+    assert any(says in problem["msg"] for problem in answer.json()["detail"])
+
+
+def test_a_refusal_is_short_whatever_was_sent(url: str) -> None:
+    told = json.loads(request().to_json())
+    told |= {f"k{i}": "x" * 100 for i in range(10_000)}
+    told["y" * 10_000] = "z" * 1_000_000
+    answer = httpx.post(f"{url}/v1/plan", json=told)
+    assert answer.status_code == 422
+    assert len(answer.content) < 3000
+
+
+def test_another_content_type_is_named(url: str) -> None:
+    header = {"content-type": "text/plain"}
+    answer = httpx.post(f"{url}/v1/plan", content=request().to_json(), headers=header)
+    assert answer.status_code == 422
+    assert answer.json()["detail"][0]["msg"] == (
+        "is text/plain; send it as content-type application/json"
+    )
 
 
 def test_the_client_says_what_the_service_refuses(url: str) -> None:
