@@ -11,16 +11,19 @@ from parcae_api.model import Contract
 
 MOST_INTERVALS = 10_000
 """The longest history that is taken."""
+MOST_INSTANCES = 99_999
+"""As in a recording."""
+Count = Annotated[int, Field(ge=0, le=MOST_INSTANCES)]
 
 
 class IntervalCounts(Contract):
     """One planning interval."""
 
     start_unix_s: Annotated[float, Field(allow_inf_nan=False)]
-    available: Annotated[int, Field(ge=0, le=1_000_000)]
+    available: Count
     """Instances at its end."""
-    added: Annotated[int, Field(ge=0, le=1_000_000)]
-    removed: Annotated[int, Field(ge=0, le=1_000_000)]
+    added: Count
+    removed: Count
 
 
 class History(Contract):

@@ -50,22 +50,35 @@ class PlanRequest(Contract):
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
-        current, left = self.current, self.replicas_left
-        if left is not None:
-            if current is None:
-                raise ValueError("replicas_left is given without current; give both or none")
-            if len(left) != current.configuration.pipeline:
-                raise ValueError(
-                    f"replicas_left has {len(left)} stages, but current has "
-                    f"{current.configuration.pipeline}; give one number per stage"
-                )
-            if max(left) > current.configuration.data:
-                raise ValueError(
-                    f"replicas_left says {max(left)}, but current has "
-                    f"{current.configuration.data} replicas; give at most that many"
-                )
+        if self.current is not None and self.current.num_layers != len(self.profile.layers):
+            raise ValueError(
+                f"current.boundaries end at layer {self.current.num_layers}, but profile.layers "
+                f"has {len(self.profile.layers)}; give a layout of this model, or none"
+            )
+        if self.replicas_left is not None:
+            _check_left(self.replicas_left, self.current, self.num_workers)
         _check_capacity(self.capacity, self.num_workers)
         return self
+
+
+def _check_left(left: tuple[int, ...], current: Layout | None, num_workers: int) -> None:
+    if current is None:
+        raise ValueError("replicas_left is given without current; give both or none")
+    if len(left) != current.configuration.pipeline:
+        raise ValueError(
+            f"replicas_left has {len(left)} stages, but current has "
+            f"{current.configuration.pipeline}; give one number per stage"
+        )
+    if max(left) > current.configuration.data:
+        raise ValueError(
+            f"replicas_left says {max(left)}, but current has "
+            f"{current.configuration.data} replicas; give at most that many"
+        )
+    if sum(left) > num_workers:
+        raise ValueError(
+            f"replicas_left counts {sum(left)} workers that stay, but num_workers is "
+            f"{num_workers}; correct one of them"
+        )
 
 
 class Alternative(Contract):

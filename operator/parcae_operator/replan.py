@@ -38,15 +38,15 @@ def choose(seen: Observation, planner: Planner) -> Choice:
 
 def _request(seen: Observation, staying: list[Candidate]) -> PlanRequest:
     assert seen.profile is not None
-    spec, plan = seen.job.spec, seen.plan
+    spec, current = seen.job.spec, _current(seen)
     memories = [w.info.memory_bytes for w in staying if w.info.memory_bytes is not None]
     return PlanRequest(
         profile=seen.profile,
         num_workers=len(staying),
         pipeline=spec.pipeline,
         worker_memory_bytes=min(memories, default=None),
-        current=plan.layout if plan else None,
-        replicas_left=_replicas_left(plan, staying),
+        current=current,
+        replicas_left=_replicas_left(seen.plan, staying) if current else None,
         capacity=max(spec.instances.max, len(staying)),
         history=seen.history,
         likely_removals=sum(worker.hinted for worker in staying),
@@ -54,6 +54,14 @@ def _request(seen: Observation, staying: list[Candidate]) -> PlanRequest:
         rollback_seconds=_rollback_seconds(seen),
         step_seconds=dict(seen.step_seconds),
     )
+
+
+def _current(seen: Observation) -> Layout | None:
+    """Today's layout; none if it is of other layers, as after a change of the user's code."""
+    layout = seen.plan.layout if seen.plan else None
+    if layout is None or seen.profile is None:
+        return None
+    return layout if layout.num_layers == len(seen.profile.layers) else None
 
 
 def _rollback_seconds(seen: Observation) -> float:

@@ -18,6 +18,7 @@ KEEP_WITHIN = 0.08
 """A layout stays when it is predicted within this share of the best: measured times scatter by
 more, and a move costs a pause."""
 
+_NO_TABLE: dict[str, object] = {"samples_per_second": {}}
 _SHORTEST_STEP_S = 1e-9
 """Of a model that costs nothing, as a profile may say."""
 
@@ -109,8 +110,6 @@ def _keep_or_move(
     current = request.current
     if current is None or len(current.boundaries) != len(best):
         return best
-    if current.num_layers != len(seconds):
-        return best
 
     def slowest(cut: tuple[int, ...]) -> float:
         return max(sum(seconds[a:b]) for a, b in itertools.pairwise(cut))
@@ -135,9 +134,25 @@ def why_none(request: PlanRequest) -> str:
     if request.num_workers < least:
         verb = "is" if request.num_workers == 1 else "are"
         return f"{workers_text(request)} {verb} fewer than pipeline.minStages ({least})"
+    if request.samples_per_second and candidates(request.model_copy(update=_NO_TABLE)):
+        return (
+            f"samples_per_second has no layout that {workers_text(request)} can run; add one, or "
+            "leave the table out"
+        )
     return f"the model's state does not fit on {workers_text(request)}"
 
 
 def workers_text(request: PlanRequest) -> str:
     """How many workers stay, with the right plural."""
     return "1 worker" if request.num_workers == 1 else f"{request.num_workers} workers"
+
+
+def speed_text(samples_per_second: float) -> str:
+    """A speed for people: whole samples, or two digits where there are few a second."""
+    digits = ".0f" if samples_per_second >= 10 else ".2g"
+    return f"{samples_per_second:{digits}}"
+
+
+def kept_text(best: str) -> str:
+    """Why today's layout stays, though ``best`` is ahead of it."""
+    return f"kept as {best} is not ahead by enough to move"

@@ -22,7 +22,14 @@ from parcae_api.planning import (
     PlanRequest,
 )
 from parcae_optimizer.kept import kept
-from parcae_optimizer.layouts import KEEP_WITHIN, has_speeds, why_none, workers_text
+from parcae_optimizer.layouts import (
+    KEEP_WITHIN,
+    has_speeds,
+    kept_text,
+    speed_text,
+    why_none,
+    workers_text,
+)
 from parcae_optimizer.lottery import Floats
 from parcae_optimizer.measured import MeasuredRules
 from parcae_optimizer.programme import Choice, Decision, Programme, laws_of, reach_of
@@ -200,21 +207,26 @@ def _answer(
         layout=rules.layouts[chosen.grid],
         samples_per_second=rules.speed(chosen.grid),
         ideal_samples_per_second=_ideal(request, rules),
-        liveput_samples_per_second=chosen.samples / decision.seconds,
+        liveput_samples_per_second=_liveput(chosen, decision),
         pause_seconds=chosen.pause_seconds,
         runner_up=str(others[0].grid) if others else "",
         alternatives=tuple(
             Alternative(
                 configuration=str(choice.grid),
                 samples_per_second=rules.speed(choice.grid),
-                liveput_samples_per_second=choice.samples / decision.seconds,
+                liveput_samples_per_second=_liveput(choice, decision),
                 pause_seconds=choice.pause_seconds,
             )
             for choice in ranking[:MOST_ALTERNATIVES]
         ),
         forecast=summary_of(request, forecast),
-        why=_why(request, rules, forecast, decision, chosen, others),
+        why=_why(request, rules, forecast, decision, ranking, chosen),
     )
+
+
+def _liveput(choice: Choice, decision: Decision) -> float:
+    """Samples per second; a pause that outlasts the horizon leaves 0, not less than nothing."""
+    return max(0.0, choice.samples / decision.seconds)
 
 
 def _ideal(request: PlanRequest, rules: MeasuredRules) -> float | None:
@@ -261,27 +273,28 @@ def _why(
     rules: MeasuredRules,
     forecast: Forecast,
     decision: Decision,
+    ranking: list[Choice],
     chosen: Choice,
-    others: list[Choice],
 ) -> str:
+    others = [c for c in ranking if c.grid != chosen.grid]
     parts = [f"{chosen.grid} on {workers_text(request)}"]
     changes = (
         f"{forecast.removed.sum(axis=1).mean():.1f} losses and "
         f"{forecast.added.sum(axis=1).mean():.1f} joins forecast"
     )
-    per_second = 1.0 / decision.seconds
+    other = str(others[0].grid) if others else ""
     if has_speeds(request):
         parts[0] += (
-            f": {rules.speed(chosen.grid):.0f} samples/s, "
-            f"{chosen.samples * per_second:.0f} expected with {changes}"
+            f": {speed_text(rules.speed(chosen.grid))} samples/s, "
+            f"{speed_text(_liveput(chosen, decision))} expected with {changes}"
         )
         if others:
-            value = others[0].samples * per_second
-            parts.append(f"next best {others[0].grid} with {value:.0f}")
+            other += f" with {speed_text(_liveput(others[0], decision))}"
     else:
         parts[0] += f": by the sizes of the layers, until they are measured, with {changes}"
-        if others:
-            parts.append(f"next best {others[0].grid}")
+    if others:
+        is_best = chosen.grid == ranking[0].grid
+        parts.append(f"next best {other}" if is_best else kept_text(other))
     if spare := request.num_workers - chosen.grid.workers:
         parts.append(f"{spare} spare")
     return ", ".join(parts)

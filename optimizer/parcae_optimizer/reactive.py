@@ -12,6 +12,8 @@ from parcae_optimizer.layouts import (
     Candidate,
     candidates,
     has_speeds,
+    kept_text,
+    speed_text,
     why_none,
     workers_text,
 )
@@ -61,12 +63,14 @@ def _name(candidate: Candidate) -> str:
 def _why(request: PlanRequest, chosen: Candidate, others: list[Candidate]) -> str:
     spare = request.num_workers - chosen.layout.configuration.workers
     known = has_speeds(request)
-    speed = f"{chosen.samples_per_second:.0f} samples/s predicted"
+    speed = f"{speed_text(chosen.samples_per_second)} samples/s predicted"
     by_size = "by the sizes of the layers, until they are measured"
     parts = [f"{_name(chosen)} on {workers_text(request)}: {speed if known else by_size}"]
     if others:
-        value = f" with {others[0].samples_per_second:.0f}" if known else ""
-        parts.append(f"next best {_name(others[0])}{value}")
+        value = f" with {speed_text(others[0].samples_per_second)}" if known else ""
+        other = f"{_name(others[0])}{value}"
+        is_best = _rank(chosen) < _rank(others[0])
+        parts.append(f"next best {other}" if is_best else kept_text(other))
     if spare:
         parts.append(f"{spare} spare")
     return ", ".join(parts)

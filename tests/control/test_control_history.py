@@ -180,6 +180,12 @@ class TestQuestion:
         assert request.capacity == 4
         assert request.rollback_seconds == 10.0  # half of 50 steps, to one digit
 
+    def test_a_layout_of_other_layers_is_not_todays(self) -> None:
+        world, spy = World().training(2, 1, "a", "b"), Spy()
+        choose(replace(world.observe(), profile=make_profile(9)), spy)
+        (request,) = spy.asked
+        assert (request.current, request.replicas_left) == (None, None)
+
     def test_no_checkpoint_interval_is_too_long_to_plan(self) -> None:
         world, spy = World().training(2, 1, "a", "b"), Spy()
         assert world.progress is not None

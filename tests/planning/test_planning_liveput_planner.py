@@ -155,6 +155,36 @@ def test_a_table_of_speeds_rules() -> None:
     assert {a.configuration for a in answer.alternatives} <= set(table)
 
 
+def test_a_table_without_a_layout_for_these_workers_says_so() -> None:
+    answer = plan(request(2, samples_per_second={"9x9": 1.0}), Sure())
+    assert answer.layout is None
+    assert answer.why == (
+        "samples_per_second has no layout that 2 workers can run; add one, or leave the table out"
+    )
+    tight = request(2, samples_per_second={"1x1": 1.0}, worker_memory_bytes=1)
+    assert plan(tight).why == "the model's state does not fit on 2 workers"
+
+
+def test_what_is_kept_is_not_called_the_best() -> None:
+    current = make_layout(2, (0, 2, 4))
+    asked = request(4, current=current, samples_per_second={"2x2": 98.0, "4x1": 100.0})
+    answer = plan(asked, Sure())
+    assert answer.layout == current
+    assert answer.runner_up == "4x1"
+    assert answer.why.endswith("kept as 4x1 with 100 is not ahead by enough to move")
+    assert "next best" not in answer.why
+
+
+def test_nobody_expects_less_than_nothing() -> None:
+    """A pause that outlasts the horizon: 400 TB over 1 GB/s."""
+    heavy = make_profile([10.0] * 4, state_bytes=10**14)
+    answer = plan(request(2, profile=heavy), Sure())
+    assert answer.liveput_samples_per_second == 0.0
+    assert all(a.liveput_samples_per_second == 0.0 for a in answer.alternatives)
+    assert ": 0.18 samples/s, 0 expected" in answer.why
+    assert "next best 1x1 with 0" in answer.why
+
+
 def test_measured_steps_rule() -> None:
     slow = plan(request(2, step_seconds={"2x1": 100.0, "1x2": 1.0}), Sure())
     assert name(slow) == "1x2"
@@ -220,6 +250,15 @@ def test_bad_requests_name_field_value_and_remedy() -> None:
     current = json.loads(make_layout(2, (0, 2, 4)).to_json())
     assert "has 1 stages, but current has 2" in wrong(current=current, replicas_left=[1])
     assert "says 3, but current has 2 replicas" in wrong(current=current, replicas_left=[3, 1])
+    assert "counts 5 workers that stay, but num_workers is 4" in wrong(
+        current=json.loads(make_layout(3, (0, 2, 4)).to_json()), replicas_left=[3, 2]
+    )
+    other = json.loads(make_layout(2, (0, 2, 9)).to_json())
+    assert "end at layer 9, but profile.layers has 4" in wrong(current=other)
+    crowd = {"start_unix_s": 0, "available": 100_000, "added": 0, "removed": 0}
+    assert "history.intervals.0.available" in wrong(
+        history={"interval_s": 60, "intervals": [crowd]}
+    )
     assert "step_seconds" in wrong(step_seconds={"2x": 1.0})
     assert "step_seconds.2x1" in wrong(step_seconds={"2x1": 0})
 
