@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +13,11 @@ from rich.table import Table
 
 from parcae_api.errors import InputError
 from parcae_api.history import History, IntervalCounts
-from parcae_api.job import HORIZON, LONGEST_HORIZON, Pipeline, explain
+from parcae_api.job import HORIZON, LONGEST_HORIZON, MAX_INSTANCES, Pipeline, explain
 from parcae_api.log_lines import log_format_of
 from parcae_api.planning import MOST_WORKERS, PlanAnswer, PlanRequest
 from parcae_api.profile import Profile
-from parcae_traces import find_trace, parse_segment, series_of
+from parcae_traces import check_within, find_trace, parse_segment, series_of
 
 app = typer.Typer(help="The planner as a service.", no_args_is_help=True)
 
@@ -81,7 +82,10 @@ def plan(
     if most is not None:
         _check("--max", most, max(1, instances), MOST_WORKERS)
     _check("--horizon", horizon, 1, LONGEST_HORIZON)
+    _check("--max-stages", max_stages, 1, MAX_INSTANCES)
     _check("--min-stages", min_stages, 1, max_stages)
+    if memory_gb is not None and not (memory_gb > 0 and math.isfinite(memory_gb)):
+        raise InputError(f"--memory-gb: is {memory_gb:g}; give gigabytes above 0")
     try:
         request = PlanRequest(
             profile=_profile(profile),
@@ -89,7 +93,7 @@ def plan(
             capacity=most,
             pipeline=Pipeline(min_stages=min_stages, max_stages=max_stages),
             worker_memory_bytes=None if memory_gb is None else int(memory_gb * 1e9),
-            history=_history(trace, segment) if trace else None,
+            history=_history(trace, segment) if trace is not None else None,
             horizon=horizon,
         )
     except ValidationError as error:
@@ -129,10 +133,13 @@ def _profile(path: Path) -> Profile:
 
 def _history(where: str, segment: str | None) -> History:
     """What happened in a recording until the segment's end, as an operator would have seen it."""
-    series = series_of(find_trace(where))
+    trace = find_trace(where)
+    series = series_of(trace)
     stop = len(series)
     if segment is not None:
-        stop = min(stop, int(parse_segment(segment).end_s // series.interval_s))
+        part = parse_segment(segment)
+        check_within(part, trace)
+        stop = int(part.end_s // series.interval_s)
     first = max(0, stop - 240)
     return History(
         interval_s=series.interval_s,

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from parcae_api.errors import InputError
 from parcae_predictor.evaluate import kin_of
-from parcae_traces import Series, Trace, parse_segment, series_of
-from parcae_traces.segments import HOUR_S
+from parcae_traces import Series, Trace, check_within, parse_segment, series_of
 
 WHOLE = "all"
 """Name of the segment that is the whole recording."""
@@ -68,11 +66,7 @@ def scenario_of(trace: Trace, segment: str | None = None) -> Scenario:
     if segment is None:
         return Scenario(trace.name, WHOLE, series, 0, len(series), trace.capacity, akin)
     part = parse_segment(segment)
-    if part.end_s > trace.duration_s:
-        raise InputError(
-            f"segment {segment!r} ends at hour {part.end_s / HOUR_S:g}, but {trace.name} lasts "
-            f"{trace.duration_s / HOUR_S:.4g} hours; give one that ends before"
-        )
+    check_within(part, trace)
     first = math.floor(part.start_s / series.interval_s)
     stop = math.ceil(part.end_s / series.interval_s)
     return Scenario(trace.name, part.name, series, first, stop, trace.capacity, akin)

@@ -10,7 +10,7 @@ from parcae_traces.model import DEFAULT_NOTICE_S, Change, Event, Life, Moment, T
 from parcae_traces.readers import read_trace
 from parcae_traces.roster import Roster
 from parcae_traces.scaling import scale, slots_of
-from parcae_traces.segments import PUBLISHED, Segment, cut, parse_segment
+from parcae_traces.segments import PUBLISHED, Segment, check_within, cut, parse_segment
 from parcae_traces.series import INTERVAL_S, Series, series_of
 from parcae_traces.statistics import Statistics, statistics_of
 
@@ -30,6 +30,7 @@ __all__ = [
     "Trace",
     "bundled_paths",
     "bundled_traces",
+    "check_within",
     "cut",
     "find_trace",
     "generate",

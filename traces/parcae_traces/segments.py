@@ -56,6 +56,19 @@ def parse_segment(text: str) -> Segment:
     return Segment(f"{hours}h", start_s, end_s)
 
 
+def check_within(segment: Segment, trace: Trace) -> None:
+    """Refuse a segment that the recording does not have.
+
+    Raises:
+        InputError: it reaches beyond the trace.
+    """
+    if segment.end_s > trace.duration_s:
+        raise InputError(
+            f"segment {segment.name} ends at hour {segment.end_s / HOUR_S:g}, but {trace.name} "
+            f"lasts {trace.duration_s / HOUR_S:.4g} hours; give one that ends before"
+        )
+
+
 def cut(trace: Trace, segment: Segment) -> Trace:
     """The trace between the segment's ends, its start moved to 0.
 
@@ -65,11 +78,7 @@ def cut(trace: Trace, segment: Segment) -> Trace:
     Raises:
         InputError: the segment reaches beyond the trace.
     """
-    if segment.end_s > trace.duration_s:
-        raise InputError(
-            f"segment {segment.name} ends at hour {segment.end_s / HOUR_S:g}, but {trace.name} "
-            f"lasts {trace.duration_s / HOUR_S:.4g} hours; give one that ends before"
-        )
+    check_within(segment, trace)
     duration_s = to_millisecond(segment.end_s - segment.start_s)
     moved = (_moved(life, segment.start_s, duration_s) for life in trace.lives)
     return replace(
