@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -17,6 +18,9 @@ from parcae_optimizer.rules import NOTHING, Grid, Rules
 from parcae_simulator.live import LiveRules, OfLayouts
 from parcae_simulator.profiles import ModelProfile, find_profile
 from parcae_simulator.published import PublishedRules
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+"""A profile is named after its file, which may be called anything."""
 
 
 class RuleSet(StrEnum):
@@ -82,7 +86,7 @@ def find_model(where: str) -> Model:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except ValidationError as error:
         raise InputError(f"{path}: {explain(error)}") from error
-    return Model(path.stem, recorded=recorded)
+    return Model(_NOT_IN_NAMES.sub("-", path.stem), recorded=recorded)
 
 
 def fastest(rules: Rules, instances: int) -> Grid:

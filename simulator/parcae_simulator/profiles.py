@@ -25,6 +25,7 @@ SUFFIX = ".yaml"
 _PACKAGE = Path(__file__).resolve().parent
 _PLACES = (_PACKAGE / "bundled", _PACKAGE.parent / "profiles")
 """Where a wheel puts the files, and where they lie in the repository."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _GRID = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,3})")
 
 
@@ -32,6 +33,13 @@ def _grid(key: object) -> object:
     if not isinstance(key, str) or (match := _GRID.fullmatch(key)) is None:
         raise ValueError(f"{key!r} is no layout; write replicas x stages like 2x12")
     return Grid(int(match[1]), int(match[2]))
+
+
+def _name(name: object) -> object:
+    """As a trace's: names of files and words of tables are made of it."""
+    if isinstance(name, str) and not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r:.80} is no name; use letters, digits, . _ and -")
+    return name
 
 
 def _expanded(runs: object) -> object:
@@ -49,6 +57,8 @@ Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(gt=0)]
 GridKey = Annotated[Any, BeforeValidator(_grid)]
+Steps = Annotated[dict[Count, Positive], Field(min_length=1)]
+Name = Annotated[str, BeforeValidator(_name)]
 Layers = Annotated[tuple[Count, ...], BeforeValidator(_expanded), Field(min_length=1)]
 
 
@@ -86,9 +96,9 @@ class Regroup(_Part):
     """Time of forming process groups, beyond a constant."""
 
     per: Unit
-    add: Positive | dict[Count, Positive]
+    add: Positive | Steps
     """Milliseconds per unit; of ``replicas``: from so many on, so many in all."""
-    remove: Positive | dict[Count, Positive]
+    remove: Positive | Steps
 
     def ms(self, grid: Grid, kind: Kind) -> float:
         """Milliseconds for the process groups of a layout."""
@@ -104,7 +114,7 @@ class Regroup(_Part):
 class ModelProfile(_Part):
     """One model on one kind of machine, one GPU an instance."""
 
-    model: str
+    model: Name
     source: str
     global_batch_samples: Count
     micro_batch_samples: Count
@@ -198,11 +208,11 @@ def load_profile(path: Path) -> ModelProfile:
         profile = ModelProfile.model_validate(document)
     except ValidationError as error:
         raise InputError(f"{path}: {explain(error)}") from error
-    _check_build_times(profile, path)
+    _check_stages(profile, path)
     return profile
 
 
-def _check_build_times(profile: ModelProfile, path: Path) -> None:
+def _check_stages(profile: ModelProfile, path: Path) -> None:
     if profile.stages.min > profile.stages.max:
         raise InputError(
             f"{path}: stages.min: {profile.stages.min} is above stages.max "
@@ -215,6 +225,11 @@ def _check_build_times(profile: ModelProfile, path: Path) -> None:
             f"layer_parameters has {layers}; lower it"
         )
     for grid in profile.measured:
+        if grid.pipeline > layers:
+            raise InputError(
+                f"{path}: samples_per_second: {grid} has more stages than layer_parameters has "
+                f"layers ({layers}); remove it"
+            )
         if profile.allows(grid) and grid.pipeline not in profile.build_ms:
             raise InputError(
                 f"{path}: build_ms: has no time for depth {grid.pipeline}, which "

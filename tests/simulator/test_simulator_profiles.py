@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from parcae_api.errors import InputError
+from parcae_api.profile import LayerProfile, Profile
 from parcae_optimizer.rules import Grid
 from parcae_simulator.models import find_model
 from parcae_simulator.profiles import Kind, bundled_profiles, find_profile, load_profile
@@ -72,6 +73,9 @@ def document() -> dict[str, Any]:
         ({"rendezvous_ms": "soon"}, "rendezvous_ms"),
         ({"transfer_us": {0: 1.0}}, "transfer_us"),
         ({"regroup_ms": {"per": "moons", "add": 1, "remove": 1}}, "regroup_ms.per"),
+        ({"regroup_ms": {"per": "replicas", "add": {}, "remove": 1}}, "regroup_ms.add"),
+        ({"samples_per_second": {"1x99": 1}}, "1x99 has more stages than layer_parameters has"),
+        ({"model": "a/b"}, "model: 'a/b' is no name; use letters, digits"),
         ({"seats": 4}, "seats: is not a known field"),
     ],
 )
@@ -116,3 +120,11 @@ def test_unknown_names_and_files(tmp_path: Path) -> None:
     broken.write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match="layers: is required"):
         find_model(str(broken))
+
+
+def test_a_recorded_profile_is_named_after_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "my [bold] profile.json"
+    layer = LayerProfile(name="only", param_bytes=1, state_bytes=1, activation_bytes=1)
+    recorded = Profile(layers=(layer,), num_micro_batches=1, micro_batch_samples=1, total_steps=1)
+    path.write_bytes(recorded.to_json())
+    assert find_model(str(path)).name == "my-bold-profile"
