@@ -62,20 +62,29 @@ class Layout(Contract):
     """A configuration with its details: layers of each stage, micro-batches of each pipeline."""
 
     configuration: Configuration
-    boundaries: tuple[int, ...]
+    boundaries: tuple[Annotated[int, Field(ge=0, le=1_000_000)], ...]
     """P+1 rising layer indices: stage p holds layers boundaries[p] … boundaries[p+1]-1."""
-    micro_batches: tuple[int, ...]
+    micro_batches: tuple[Annotated[int, Field(ge=0, le=1_000_000)], ...]
     """Micro-batches of each of the D pipelines; they need not be equal."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         d, p = self.configuration.data, self.configuration.pipeline
         if len(self.boundaries) != p + 1 or self.boundaries[0] != 0:
-            raise ValueError(f"boundaries must be {p + 1} layer indices from 0")
+            raise ValueError(
+                f"boundaries are {_shown(self.boundaries)}; for {p} stages give {p + 1} rising "
+                "layer indices, the first of them 0"
+            )
         if any(a >= b for a, b in zip(self.boundaries, self.boundaries[1:], strict=False)):
-            raise ValueError("every stage must hold at least one layer")
+            raise ValueError(
+                f"boundaries are {_shown(self.boundaries)}; let them rise, so that every stage "
+                "holds at least one layer"
+            )
         if len(self.micro_batches) != d or min(self.micro_batches) < 1:
-            raise ValueError(f"micro_batches must be {d} counts of at least 1")
+            raise ValueError(
+                f"micro_batches are {_shown(self.micro_batches)}; for {d} replicas give as many "
+                "counts of at least 1"
+            )
         return self
 
     @property
@@ -91,6 +100,12 @@ class Layout(Contract):
         """Global micro-batch indices that a pipeline runs."""
         start = sum(self.micro_batches[:replica])
         return range(start, start + self.micro_batches[replica])
+
+
+def _shown(numbers: tuple[int, ...]) -> str:
+    """A list for a message, its beginning where it is long."""
+    few = [str(number) for number in numbers[:8]]
+    return f"[{', '.join([*few, *['…'] * (len(numbers) > len(few))])}]"
 
 
 class Plan(Contract):

@@ -112,7 +112,9 @@ def make_app(predictor: Predictor, planner: Planner | None = None) -> FastAPI:
 
     @app.exception_handler(400)
     async def refuse_what_is_no_json(request: Request, error: HTTPException) -> Response:
-        return _refusal(400, ["body"], "the body cannot be read; send JSON that nests less deep")
+        return _refusal(
+            400, ["body"], "is JSON beyond measure; nest it less deep, and write shorter numbers"
+        )
 
     return app
 

@@ -255,6 +255,13 @@ def test_bad_requests_name_field_value_and_remedy() -> None:
     )
     other = json.loads(make_layout(2, (0, 2, 9)).to_json())
     assert "end at layer 9, but profile.layers has 4" in wrong(current=other)
+    flat = {**current, "boundaries": [0, 2, 2]}
+    assert "boundaries are [0, 2, 2]; let them rise" in wrong(current=flat)
+    assert "for 2 stages give 3 rising" in wrong(current={**current, "boundaries": [0, 4]})
+    assert "boundaries.1" in wrong(current={**current, "boundaries": [0, 10**400, 10**401]})
+    assert "micro_batches are [8]; for 2 replicas" in wrong(
+        current={**current, "micro_batches": [8]}
+    )
     crowd = {"start_unix_s": 0, "available": 100_000, "added": 0, "removed": 0}
     assert "history.intervals.0.available" in wrong(
         history={"interval_s": 60, "intervals": [crowd]}
