@@ -18,6 +18,7 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from parcae_api.errors import InputError
+from parcae_cli.targets import check_writable
 from parcae_traces import Trace, bundled_traces, find_trace, series_of
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ def evaluate(
     traces = [find_trace(name) for name in dict.fromkeys(where)] if where else bundled_traces()
     if twice := [name for name, number in Counter(t.name for t in traces).items() if number > 1]:
         raise InputError(f"trace {twice[0]!r} is given twice; rename a file, or leave one out")
+    if csv_file is not None:
+        check_writable(csv_file)
     console = Console(highlight=False, markup=False)
     scores: dict[tuple[str, str], Scores] = {}
     with Progress(console=Console(stderr=True), transient=True) as progress:

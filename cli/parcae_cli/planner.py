@@ -161,11 +161,13 @@ def _table(answer: PlanAnswer, top: int) -> Table:
     for heading in ("liveput", "samples/s", "pause"):
         table.add_column(heading, justify="right", no_wrap=True)
     chosen = str(answer.layout.configuration) if answer.layout else ""
+    # Three digits at least, also of a model that takes seconds for a sample.
+    decimals = 1 if answer.samples_per_second >= 10 else 4
     for each in answer.alternatives[:top]:
         table.add_row(
             each.configuration,
-            f"{each.liveput_samples_per_second:.1f}",
-            f"{each.samples_per_second:.1f}",
+            f"{each.liveput_samples_per_second:.{decimals}f}",
+            f"{each.samples_per_second:.{decimals}f}",
             f"{each.pause_seconds:.2f} s",
             style="bold green" if each.configuration == chosen else "",
         )

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from parcae_api.errors import InputError
+from parcae_cli.targets import check_writable
 from parcae_traces import PUBLISHED, find_trace
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ def simulate(
     )
     models = _models("all" if everything else model, sequence_tokens)
     scenarios = _scenarios(trace, ",".join(PUBLISHED) if everything and not segment else segment)
+    if csv is not None:
+        check_writable(csv)
     if plots is not None:
         _make_folder(plots)
     cells = _run(models, scenarios, options, cores)

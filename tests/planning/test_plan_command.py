@@ -50,6 +50,18 @@ def test_the_forecast_reaches_as_far_as_asked(
     assert "after 3 intervals of 60 s" in capsys.readouterr().out
 
 
+def test_slow_models_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Say
+) -> None:
+    path = tmp_path / "slow.json"
+    path.write_bytes(make_profile([20.0] * 4).to_json())
+    assert plan(monkeypatch, "--profile", str(path), "--instances", "4") == 0
+    out = capsys.readouterr().out
+    speeds = re.findall(r"^\d+x\d+ +[\d.]+ +([\d.]+) ", out, re.MULTILINE)
+    assert len(set(speeds)) == len(speeds)
+    assert "on 4 workers: 0.2 samples/s" in out
+
+
 def test_nothing_fits(profile: str, monkeypatch: pytest.MonkeyPatch, capsys: Say) -> None:
     assert plan(monkeypatch, "--profile", profile, "--instances", "1", "--min-stages", "2") == 1
     assert "1 worker is fewer than pipeline.minStages (2)" in capsys.readouterr().out

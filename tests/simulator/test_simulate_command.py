@@ -101,6 +101,7 @@ def test_unwritable_targets(tmp_path: Path) -> None:
     for option in (("--csv", blocked / "x.csv"), ("--plots", blocked / "folder")):
         result = run(*few, *option)
         assert isinstance(result.exception, InputError)
+        assert result.stdout == ""  # refused before anything is replayed
 
 
 def test_wrong_choices_exit_with_2() -> None:
