@@ -41,6 +41,8 @@ def serve(
     from parcae_optimizer.serving import ServiceSettings
     from parcae_optimizer.serving import serve as serve_until_told
 
+    if not host:
+        raise InputError("--host is empty; give an address to listen on")
     settings = ServiceSettings(host=host, port=port, model=model, log_format=log_format_of())
     serve_until_told(settings)
 

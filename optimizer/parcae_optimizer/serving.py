@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -59,9 +60,10 @@ def serve(settings: ServiceSettings) -> None:
     """Answer until SIGTERM or SIGINT.
 
     Raises:
-        InputError: there is no such forecast.
+        InputError: there is no such forecast, or nobody can listen at that address.
     """
     app = make_app(predictor_of(settings.model))
+    _check_address(settings.host, settings.port)
     log_to_stderr(settings.log_format)
     uvicorn.run(
         app,
@@ -72,3 +74,17 @@ def serve(settings: ServiceSettings) -> None:
         access_log=False,
         timeout_graceful_shutdown=_GRACE_S,
     )
+
+
+def _check_address(host: str, port: int) -> None:
+    """The server itself would only log that it cannot listen."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise InputError(
+            f"host {host}, port {port}: cannot be listened at: {error.strerror}; give others"
+        ) from error

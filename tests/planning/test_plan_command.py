@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -115,6 +116,25 @@ def test_a_file_that_is_no_profile(
     error = capsys.readouterr().err
     assert "Invalid JSON" in error
     assert len(error) < 400
+
+
+def test_an_address_that_is_taken_or_none_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: Say
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for told, says in (
+            (["--port", port], f"host 127.0.0.1, port {port}: cannot be listened at: Address al"),
+            (["--host", "1.2.3.4.5", "--port", "0"], "host 1.2.3.4.5, port 0: cannot be"),
+            (["--host", ""], "--host is empty; give an address"),
+        ):
+            monkeypatch.setattr(sys, "argv", ["parcae", "planner", "serve", *told])
+            with pytest.raises(SystemExit) as ended:
+                main()
+            assert ended.value.code == 2
+            error = capsys.readouterr().err
+            assert says in error
+            assert error.count("\n") == 1
 
 
 @pytest.mark.processes
