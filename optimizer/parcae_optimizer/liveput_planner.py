@@ -190,7 +190,7 @@ def _pause(request: PlanRequest, rules: MeasuredRules, grid: Grid) -> float:
         return rules.regroup_seconds + rules.rollback_seconds + rules.fill_seconds(target)
     if target.boundaries == current.boundaries:
         return rules.regroup_seconds + rules.refill_seconds(target, left)
-    return rules.regroup_seconds + rules.move_seconds(current, target, sum(left))
+    return rules.regroup_seconds + rules.move_seconds(current, target, left)
 
 
 def _answer(

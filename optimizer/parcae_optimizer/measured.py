@@ -25,6 +25,7 @@ from parcae_optimizer.lottery import (
     stage_survival,
     victims_inside,
 )
+from parcae_optimizer.moving import MOST_PLACED, move_seconds, shared_seconds
 from parcae_optimizer.rules import NOTHING, Grid
 
 DEFAULT_REGROUP_SECONDS = 0.1
@@ -158,9 +159,19 @@ class MeasuredRules:
         seconds = self._stage_seconds(layout)
         return max(s * r for s, r in zip(seconds, rounds, strict=True))
 
-    def move_seconds(self, current: Layout, target: Layout, survivors: int) -> float:
-        """Moving to other boundaries; whoever is new lacks a whole stage."""
-        if target.configuration.workers > survivors:
+    def move_seconds(self, current: Layout, target: Layout, replicas_left: Sequence[int]) -> float:
+        """Moving to other boundaries; of very many workers at least so long.
+
+        Args:
+            current: The layout until now.
+            target: The one to go to.
+            replicas_left: Of every stage of ``current``, at least one.
+        """
+        survivors, cells = sum(replicas_left), target.configuration.workers
+        if max(survivors, cells) <= MOST_PLACED:
+            shared = shared_seconds(self._prefix, current.boundaries, target.boundaries)
+            return move_seconds(shared, replicas_left, target.configuration.data)
+        if cells > survivors:
             return self.fill_seconds(target)
         return self._missing(current.boundaries, target.boundaries)
 
@@ -212,11 +223,8 @@ class MeasuredRules:
 
     def _missing(self, held: tuple[int, ...], wanted: tuple[int, ...]) -> float:
         """The most that any stage of ``wanted`` lacks on the old stage nearest to it."""
-        old, new = np.array(held), np.array(wanted)
-        start = np.maximum(new[:-1, None], old[None, :-1])
-        stop = np.maximum(np.minimum(new[1:, None], old[None, 1:]), start)
-        shared = (self._prefix[stop] - self._prefix[start]).max(axis=1)
-        return float((np.diff(self._prefix[new]) - shared).max())
+        shared = shared_seconds(self._prefix, held, wanted)
+        return float((shared.sum(axis=1) - shared.max(axis=1)).max())
 
 
 def _few_levels(prices: Sequence[float], levels: int = 4) -> list[float]:

@@ -44,7 +44,9 @@ MOST_COUNTS = 48
 MOST_REMOVED = 32
 """A change after more victims than these costs as after so many: work stays bounded."""
 _TIE = 1e-9
-_IMPOSSIBLE = -1e30
+_IMPOSSIBLE = -1e250
+_HOPELESS = -1e200
+"""Below any value that can be, and above any that an impossible outcome has a part in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,13 +367,13 @@ class Programme:
 
     def _rank(self, samples: Floats, pauses: Floats) -> Decision:
         """Best first; among equals today's layout, which moves nothing."""
-        margin = _TIE * max(1.0, float(np.abs(samples[samples > _IMPOSSIBLE / 2]).max(initial=0)))
+        margin = _TIE * max(1.0, float(np.abs(samples[samples > _HOPELESS]).max(initial=0)))
         rounded = np.round(samples / margin) * margin
 
         def rank(i: int) -> tuple[float, bool, float, Grid]:
             return -rounded[i], self.grids[i] != self.current, pauses[i], self.grids[i]
 
-        order = [i for i in range(len(self.grids)) if samples[i] > _IMPOSSIBLE / 2]
+        order = [i for i in range(len(self.grids)) if samples[i] > _HOPELESS]
         ranking = tuple(
             Choice(self.grids[i], float(samples[i]), float(pauses[i]))
             for i in sorted(order, key=rank)

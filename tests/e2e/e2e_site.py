@@ -24,8 +24,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 NAME, NAMESPACE = "gpt", "default"
 SPOT = {"cloud.google.com/gke-spot": "true"}
-STEPS = 1500
-PACE_S = 0.25
+STEPS = 1000
+PACE_S = 0.35
 """Seconds that a micro-batch takes longer than it must: the scenario has time to happen."""
 
 Object = dict[str, Any]

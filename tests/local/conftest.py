@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,10 +22,19 @@ def site(tmp_path: Path) -> Iterator[Site]:
     made = Site(tmp_path)
     yield made
     for process in made.started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
+        _end(process)
     await_true(lambda: not set(agents_of(psutil.Process())) - before, "all agents have ended")
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """In peace if it may: agents take their time to find out that nobody is there any more."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+    try:
+        process.communicate(timeout=15)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
 
 
 @pytest.fixture

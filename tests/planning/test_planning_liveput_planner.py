@@ -127,7 +127,8 @@ def test_who_is_left_is_known() -> None:
     short = plan(request(3, current=current, replicas_left=(1, 2)), Sure())
     pauses = {a.configuration: a.pause_seconds for a in short.alternatives}
     assert pauses["1x2"] == pytest.approx(0.1)  # regroup only
-    assert pauses["3x1"] == pytest.approx(0.3)  # and each lacks half of 400 MB
+    # Two lack half of 400 MB, and one has to send it to both.
+    assert pauses["3x1"] == pytest.approx(0.1 + 0.4)
     assert {a.configuration: a.pause_seconds for a in whole.alternatives}["2x2"] == 0.0
 
 

@@ -193,6 +193,20 @@ def test_a_choice_ahead_may_wait_for_joiners() -> None:
     assert chosen.samples == pytest.approx(9.0 * LENGTH_S)
 
 
+def test_a_layout_that_one_outcome_forbids_does_not_make_the_others_equal() -> None:
+    """As below a model's memory floor: an idle 1x1 that two instances may not have."""
+    rules = Invented(dear=0.0, speeds={GRIDS[0]: 0.0, GRIDS[1]: 9.0})
+    rules.grids = lambda instances: [GRIDS[min(instances, 2) - 1]]  # type: ignore[method-assign]
+    law = outcomes_of(np.zeros(10, dtype=np.int64), np.array([1] + [0] * 9))
+    search = Programme(
+        rules, CostTables(rules, 2, slowest_share=0.0), LENGTH_S, [law], 1, 2, GRIDS[0], ahead=True
+    )
+    decision = search.decide_ahead(1)
+    assert decision.chosen.grid == GRIDS[1]
+    assert decision.chosen.samples == pytest.approx(0.1 * 9.0 * LENGTH_S)
+    assert GRIDS[0] not in {choice.grid for choice in decision.ranking}
+
+
 def ahead_by_trying(
     rules: Invented, grid: Grid, instances: int, outcomes: Sequence[Outcomes]
 ) -> float:

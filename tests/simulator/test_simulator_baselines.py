@@ -15,6 +15,7 @@ from parcae_simulator.baselines.common import (
     Baseline,
     Event,
     Notices,
+    Saving,
     Setting,
     Store,
     replay_baseline,
@@ -120,7 +121,7 @@ def test_varuna_and_bamboo_agree_with_another_implementation(
 def small(system: type[Baseline], count: int, notices: Notices = Notices.NOTICED) -> Baseline:
     baseline = system(Setting(small_profile(), still(count), notices, Store.SERIAL))
     baseline.react(Event(0, count, 0, count, NOBODY, True))
-    baseline.trained(30.0)
+    baseline.trained(30.0, 30.0 * baseline.speed())
     return baseline
 
 
@@ -213,7 +214,7 @@ def test_torchft_trains_on_with_the_groups_that_live() -> None:
     )
     baseline = Torchft(Setting(profile, still(7)))
     baseline.react(Event(0, 7, 0, 7, NOBODY, True))
-    baseline.trained(600.0)
+    baseline.trained(600.0, 5400.0)
     pause_s, lost = lose(baseline, 7, 0)
     # One of seven was spare: it fills the broken group, which forms beside the other two.
     assert baseline.grid == Grid(3, 2)
@@ -221,8 +222,16 @@ def test_torchft_trains_on_with_the_groups_that_live() -> None:
     assert 1 < pause_s < 2
     assert lost == profile.global_batch_samples / 2
     assert (forming_s > 0, meanwhile) == (True, 6.0)
-    baseline.trained(60.0)
+    baseline.trained(60.0, 0.0)
     assert baseline.degraded()[0] == 0
+
+
+def test_a_rollback_loses_what_was_trained_at_whatever_speed() -> None:
+    saving = Saving(Setting(small_profile(), still(6)))
+    saving.trained(Grid(3, 2), 30.0, 270.0, every_s=600.0)
+    saving.trained(Grid(1, 2), 1.0, 3.0, every_s=600.0)
+    assert saving.since(Grid(1, 2)) == 273.0
+    assert saving.since(Grid(1, 2)) == 0.0
 
 
 def test_fixed_depths_fit_the_scenario() -> None:

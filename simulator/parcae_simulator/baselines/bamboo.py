@@ -55,9 +55,9 @@ class Bamboo(Baseline):
         """Redundant work takes its share."""
         return super().speed() / (1 + REDUNDANCY)
 
-    def trained(self, seconds: float) -> None:
+    def trained(self, seconds: float, samples: float) -> None:
         """See ``Baseline``."""
-        self._saving.trained(self.grid, seconds)
+        self._saving.trained(self.grid, seconds, samples)
 
     def note(self) -> str:
         """The depth, chosen with the counts known."""

@@ -196,8 +196,8 @@ class Baseline(ABC):
         """For so many seconds after the pause, another speed."""
         return (0.0, 0.0)
 
-    def trained(self, seconds: float) -> None:  # noqa: B027 - most have no clock to set
-        """Told after each interval how long it trained."""
+    def trained(self, seconds: float, samples: float) -> None:  # noqa: B027 - not all save
+        """Told after each interval how long it trained, and how many samples."""
 
     def note(self) -> str:
         """A choice worth printing beside the result."""
@@ -225,7 +225,7 @@ class Baseline(ABC):
                 overlap_s = self.setting.restart_s(self.grid, Kind.REMOVE)
             ledger.charge(pause_s, overlap_s)
             done = ledger.earn(event.now, self.grid, self.speed(), lost, self.degraded())
-            self.trained(scenario.interval_s - done.paused_s)
+            self.trained(scenario.interval_s - done.paused_s, done.samples + done.lost_samples)
             count = event.now
         return ledger.intervals
 
@@ -244,6 +244,8 @@ class Saving:
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self._since_s = 0.0
+        self._since = 0.0
+        """Samples, at whatever speeds they were trained."""
 
     def efficiency(self, grid: Grid) -> float:
         """Share of the time that is not spent saving."""
@@ -256,22 +258,27 @@ class Saving:
 
     def since(self, grid: Grid) -> float:
         """Samples trained since the last save; the clock starts anew."""
-        lost = self._setting.speed(grid) * self._since_s if grid != NOTHING else 0.0
-        self._since_s = 0.0
+        lost = self._since if grid != NOTHING else 0.0
+        self.restart()
         return lost
 
     def restart(self) -> None:
         """What there is has just been saved, or lost."""
-        self._since_s = 0.0
+        self._since_s = self._since = 0.0
 
-    def trained(self, grid: Grid, seconds: float, every_s: float | None = None) -> None:
+    def trained(
+        self, grid: Grid, seconds: float, samples: float, every_s: float | None = None
+    ) -> None:
         """Let the clock run."""
-        if grid == NOTHING:
+        if grid == NOTHING or seconds <= 0:
             return
         period_s = self._setting.save_every_s(grid) if every_s is None else every_s
-        self._since_s += seconds * (self.efficiency(grid) if every_s is None else 1.0)
-        if not math.isinf(period_s):
+        passed_s = seconds * (self.efficiency(grid) if every_s is None else 1.0)
+        self._since_s += passed_s
+        self._since += samples
+        if self._since_s >= period_s:
             self._since_s %= period_s
+            self._since = samples * min(1.0, self._since_s / passed_s)
 
 
 def replay_baseline(

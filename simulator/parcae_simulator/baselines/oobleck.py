@@ -64,9 +64,9 @@ class Oobleck(Baseline):
         """Of a set of pipelines without idle workers."""
         return self._speed(self.grid.data, self._used) if self._used else 0.0
 
-    def trained(self, seconds: float) -> None:
+    def trained(self, seconds: float, samples: float) -> None:
         """See ``Baseline``."""
-        self._saving.trained(self.grid, seconds)
+        self._saving.trained(self.grid, seconds, samples)
 
     def _start(self, event: Event) -> Reaction:
         if event.now < self.setting.profile.stages.min:

@@ -72,9 +72,9 @@ class Torchft(Baseline):
         ready = Grid(self._ready, self.depth)
         return self._forming_s, self.setting.speed(ready) if self._ready else 0.0
 
-    def trained(self, seconds: float) -> None:
+    def trained(self, seconds: float, samples: float) -> None:
         """See ``Baseline``."""
-        self._saving.trained(self.grid, seconds, every_s=SAVE_EVERY_S)
+        self._saving.trained(self.grid, seconds, samples, every_s=SAVE_EVERY_S)
         self._forming_s = max(0.0, self._forming_s - seconds)
         if self._forming_s == 0.0:
             self._ready = self.grid.data

@@ -47,9 +47,9 @@ class Torchrun(Baseline):
         """Periodic saves take their share."""
         return super().speed() * self._saving.efficiency(self.grid)
 
-    def trained(self, seconds: float) -> None:
+    def trained(self, seconds: float, samples: float) -> None:
         """See ``Baseline``."""
-        self._saving.trained(self.grid, seconds)
+        self._saving.trained(self.grid, seconds, samples)
 
     def note(self) -> str:
         """The depth, chosen with the counts known."""

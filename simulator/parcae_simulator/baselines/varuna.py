@@ -44,6 +44,6 @@ class Varuna(Baseline):
         share = self._saving.efficiency(self.grid) if self.sudden() else 1.0
         return super().speed() * share
 
-    def trained(self, seconds: float) -> None:
+    def trained(self, seconds: float, samples: float) -> None:
         """See ``Baseline``."""
-        self._saving.trained(self.grid, seconds)
+        self._saving.trained(self.grid, seconds, samples)
