@@ -18,7 +18,7 @@ from benchmarks.report import Row, median, print_table
 
 HOURS = (("p3-dense-8", None), ("p3", "hadp"), ("p3", "ladp"))
 PLANNERS = ("liveput", "reactive")
-ROUNDS = 2
+ROUNDS = 3
 JOB = Path(__file__).with_name("paced") / "job.yaml"
 SPEEDUP = 60
 
