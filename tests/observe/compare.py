@@ -48,7 +48,9 @@ COUNTED = Lag(behind_s=8.0, ahead_s=3.0)
 """Counters are told as they are written, so up to five seconds after what they count."""
 PULSE = Lag(behind_s=13.0, ahead_s=2.0)
 """The operator asks every five seconds whether a program answers, and waits some for it."""
-_STEP_S = 0.5
+_SHIFT_S = 0.5
+STEP_S = 5.0
+"""Between two moments that are compared."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,8 @@ class Moment:
 
 def compare(at_s: float, answered: Values, expect: Expect, lag: Lag) -> Moment | None:
     """Holds an answer against the records around its moment; None where those are silent."""
-    count = round((lag.behind_s + lag.ahead_s) / _STEP_S)
-    shifts = [at_s - lag.behind_s + _STEP_S * n for n in range(count + 1)]
+    count = round((lag.behind_s + lag.ahead_s) / _SHIFT_S)
+    shifts = [at_s - lag.behind_s + _SHIFT_S * n for n in range(count + 1)]
     found = [expect(moment) for moment in shifts]
     known = [records for records in found if records is not None]
     if len(known) < len(found):

@@ -22,6 +22,7 @@ from tests.e2e.e2e_site import Site
 from tests.preparation import TARGETS, build_images
 
 from . import findings, monitors, pictures, questions, story
+from .compare import STEP_S
 from .findings import Answers, Finding
 from .journal import Journal, Looks
 from .prometheus import Prometheus
@@ -101,11 +102,11 @@ def _watch(
         planner_log=told.planner_log,
     )
     end_s = float(int(told.ended_s))  # the last moment: what ended the run is seen by it
-    count = int((end_s - told.began_s) // findings.STEP_S) + 1
-    moments = [end_s - findings.STEP_S * n for n in reversed(range(count))]
+    count = int((end_s - told.began_s) // STEP_S) + 1
+    moments = [end_s - STEP_S * n for n in reversed(range(count))]
     start_s = moments[0]
     answers = {
-        question: prometheus.over_time(question.expr, start_s, end_s, findings.STEP_S)
+        question: prometheus.over_time(question.expr, start_s, end_s, STEP_S)
         for question in questions.every()
     }
     firing = prometheus.over_time('ALERTS{alertstate="firing"}', start_s, end_s + 2.0, 1.0)
@@ -123,7 +124,7 @@ def _watch(
 def _draw(observed: Observed) -> None:
     for page in questions.DASHBOARDS:
         told = observed.story
-        span = pictures.Span(told.applied_s - findings.STEP_S, told.rested_s, now_s=told.trained_s)
+        span = pictures.Span(told.applied_s - STEP_S, told.rested_s, now_s=told.trained_s)
         pictures.draw(page, observed.answers, span, DOCS / f"{page}.png")
 
 

@@ -14,8 +14,6 @@ from .prometheus import Series
 from .questions import ALERTS, Question
 from .records import Records
 
-STEP_S = 5.0
-"""Between two moments that are compared."""
 SETTLED_S = 8.0
 """After which an operator that has started has asked all that it tells of."""
 _MOST_SERIES = 3

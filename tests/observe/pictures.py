@@ -17,6 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from . import questions
+from .compare import STEP_S
 from .prometheus import Series
 from .questions import Question
 
@@ -27,7 +28,6 @@ _COLORS = ("#3274d9", "#e0a429", "#299c46", "#c4162a", "#8f3bb8", "#6ed0e0", "#e
 _INK, _PALE = "#222222", "#8a8a8a"
 _NAMED = {"green": "#299c46", "red": "#c4162a", "blue": "#3274d9", "text": "#555555"}
 _MOST_ROWS = 9
-_STEP_S = 5.0
 
 Object = dict[str, Any]
 Answers = Mapping[Question, Sequence[Series]]
@@ -178,7 +178,7 @@ def _timeline(axes: Axes, panel: Object, own: Answers, span: Span) -> None:
             shade = color if value else "#f1f1f1"
             if not value and panel["title"].startswith("Reached"):
                 shade = _NAMED["red"]
-            axes.barh(row, _STEP_S, left=at_s, height=0.75, color=shade, linewidth=0)
+            axes.barh(row, STEP_S, left=at_s, height=0.75, color=shade, linewidth=0)
     axes.set_yticks(range(len(lines)), [name for name, *_ in lines])
     axes.invert_yaxis()
     _time_axis(axes, span)
@@ -275,7 +275,7 @@ def _lines(own: Answers, span: Span, *, until_s: float | None = None) -> list[Li
                 name = name.replace(f"{{{{{label}}}}}", marks.get(label, ""))
             points = sorted(each.values.items())
             if until_s is not None:
-                points = [p for p in points if until_s - 2 * _STEP_S < p[0] <= until_s]
+                points = [p for p in points if until_s - 2 * STEP_S < p[0] <= until_s]
             if points:
                 found.append((name, [t for t, _ in points], [v for _, v in points]))
     return found
@@ -283,7 +283,7 @@ def _lines(own: Answers, span: Span, *, until_s: float | None = None) -> list[Li
 
 def _last(series: Series, until_s: float) -> float | None:
     """Its value then; None where it is not told any more."""
-    points = [(t, v) for t, v in series.values.items() if until_s - 2 * _STEP_S < t <= until_s]
+    points = [(t, v) for t, v in series.values.items() if until_s - 2 * STEP_S < t <= until_s]
     return max(points)[1] if points else None
 
 
@@ -291,8 +291,8 @@ def _with_gaps(times: list[float], values: list[float]) -> tuple[list[float], li
     """Where a series was not told, its line is broken."""
     found = [(times[0], values[0])]
     for (before, _), (at_s, value) in itertools.pairwise(zip(times, values, strict=True)):
-        if at_s - before > 1.5 * _STEP_S:
-            found.append((before + _STEP_S, math.nan))
+        if at_s - before > 1.5 * STEP_S:
+            found.append((before + STEP_S, math.nan))
         found.append((at_s, value))
     return [at_s for at_s, _ in found], [value for _, value in found]
 

@@ -22,7 +22,7 @@ from tests.deploy.install import NAMESPACE as SYSTEM
 from tests.deploy.install import install
 from tests.e2e.e2e_site import HERE, NAME, NAMESPACE, ROOT, SPOT, Site
 
-from .findings import STEP_S
+from .compare import STEP_S
 from .prometheus import Prometheus
 
 Object = dict[str, Any]
