@@ -107,7 +107,6 @@ def simulate(
     from parcae_simulator.baselines.common import Notices, Store
     from parcae_simulator.engine import Timing
     from parcae_simulator.models import RuleSet
-    from parcae_simulator.registry import check_policies
     from parcae_simulator.report import Prices, rows_of, write_csv
     from parcae_simulator.simulate import Options
 
@@ -121,16 +120,16 @@ def simulate(
         if number is not None and number < 1:
             raise InputError(f"{name} is {number}; give at least 1")
     prices = Prices(spot_price, ondemand_price)
+    models = _models("all" if everything else model, sequence_tokens)
     options = Options(
         rules=RuleSet(rules.value),
-        policies=check_policies(policies),
+        policies=_policies(policies, models),
         timings=tuple(t for t in Timing if timing.value in (t.value, "both")),
         notices=tuple(n for n in Notices if notices.value in (n.value, "both")),
         stores=tuple(s for s in Store if store.value in (s.value, "both")),
         draws=seeds,
         spot_share=prices.spot_share,
     )
-    models = _models("all" if everything else model, sequence_tokens)
     scenarios = _scenarios(trace, ",".join(PUBLISHED) if everything and not segment else segment)
     if csv is not None:
         check_writable(csv)
@@ -168,6 +167,26 @@ def _models(text: str, sequence_tokens: int | None) -> list[Model]:
     if sequence_tokens is None:
         return models
     return [replace(model, sequence_tokens=sequence_tokens) for model in models]
+
+
+def _policies(text: str, models: Sequence[Model]) -> tuple[str, ...]:
+    """Those that all models can be replayed under; who asked for all hears which are left out."""
+    from parcae_simulator.registry import check_policies, refuse, without_times
+
+    names = check_policies(text)
+    recorded = next((model for model in models if model.published is None), None)
+    left_out = without_times(names) if recorded is not None else ()
+    if recorded is None or not left_out:
+        return names
+    if text.strip() != "all":
+        raise refuse(left_out, recorded)
+    Console(stderr=True, highlight=False).print(
+        f"left out: {', '.join(left_out)}; they need restart times, which the recorded profile "
+        f"{recorded.name} does not have",
+        soft_wrap=True,
+        markup=False,
+    )
+    return tuple(name for name in names if name not in left_out)
 
 
 def _scenarios(trace: str, segments: str | None) -> list[Scenario]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from parcae_api.errors import InputError
@@ -87,6 +87,19 @@ SYSTEMS: dict[str, type[Baseline]] = {
 """Other systems; they pay by their own rules."""
 
 NAMES = ("ideal", *PLANNED, "reactive", *SYSTEMS, "ondemand")
+
+
+def without_times(names: Sequence[str]) -> tuple[str, ...]:
+    """Of these, the policies that restart: they need times that only published profiles have."""
+    return tuple(name for name in names if name == "reactive" or name in SYSTEMS)
+
+
+def refuse(names: Sequence[str], model: Model) -> InputError:
+    """That a recorded profile cannot serve these policies."""
+    return InputError(
+        f"policy {', '.join(names)} needs restart times, which the recorded profile {model.name} "
+        f"does not have; give some of ideal, {', '.join(PLANNED)}, ondemand"
+    )
 
 
 def check_policies(text: str) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from dataclasses import replace as dataclass_replace
 
-from parcae_api.errors import InputError
 from parcae_optimizer.rules import Rules
 from parcae_optimizer.tables import CostTables
 from parcae_simulator.baselines.common import (
@@ -24,7 +23,7 @@ from parcae_simulator.models import Model, RuleSet
 from parcae_simulator.outcome import Outcome
 from parcae_simulator.published_planner import PublishedPlanner
 from parcae_simulator.reactive import replay_reactive
-from parcae_simulator.registry import CLAIRVOYANT, NAMES, PLANNED, SYSTEMS, Desk
+from parcae_simulator.registry import CLAIRVOYANT, NAMES, PLANNED, SYSTEMS, Desk, refuse
 from parcae_simulator.scenario import Scenario
 
 
@@ -85,11 +84,7 @@ class Bench:
             return on_demand(self._rules(scenario).rules, scenario, self.options.spot_share)
         profile = self.model.published
         if profile is None:
-            raise InputError(
-                f"policy {name} needs restart times, which the recorded profile "
-                f"{self.model.name} does not have; give some of ideal, {', '.join(PLANNED)}, "
-                "ondemand"
-            )
+            raise refuse([name], self.model)
         if name == "reactive":
             return [replay_reactive(profile, scenario)]
         system = SYSTEMS[name]

@@ -13,6 +13,7 @@ pytest.importorskip("typer", reason="the command needs the local extra")
 from typer.testing import CliRunner
 
 from parcae_api.errors import InputError
+from parcae_api.profile import LayerProfile, Profile
 from parcae_cli.main import app
 from parcae_simulator.registry import NAMES
 
@@ -45,6 +46,30 @@ def test_the_csv_has_every_figure(tmp_path: Path) -> None:
     assert timings == {"seen", "before"}
     published = [row for row in rows if row["policy"] == "published" and row["timing"] == "before"]
     assert float(published[0]["cost_per_1000_samples"]) == pytest.approx(0.493, abs=1e-3)
+
+
+def test_of_all_policies_a_recorded_profile_leaves_out_those_that_it_cannot_tell_of(
+    tmp_path: Path,
+) -> None:
+    layer = LayerProfile(
+        name="one", param_bytes=10**8, state_bytes=3 * 10**8, activation_bytes=10**6, seconds=0.02
+    )
+    layers = tuple(layer.model_copy(update={"name": f"layer{n}"}) for n in range(4))
+    profile = Profile(layers=layers, num_micro_batches=8, micro_batch_samples=4, total_steps=1000)
+    path = tmp_path / "mine.json"
+    path.write_bytes(profile.to_json())
+    chosen = ("--rules", "measured", "--model", path, "--trace", "p3-dense-8")
+    whole = run(*chosen, "--segment", "0.1-0.2", "--timing", "seen")
+    assert whole.exit_code == 0, whole.output
+    assert "left out: reactive, varuna," in whole.stderr
+    assert "which the recorded profile mine does not have" in whole.stderr
+    told = {line.split()[0] for line in whole.stdout.splitlines() if line}
+    assert {"ideal", "parcae", "causal", "ondemand"} <= told
+    assert not {"reactive", "varuna", "torchft"} & told
+    refused = run(*chosen, "--policies", "ideal,varuna,reactive")
+    assert isinstance(refused.exception, InputError)
+    assert "policy varuna, reactive needs restart times" in str(refused.exception)
+    assert not refused.stdout
 
 
 def test_several_cells_are_summed_up_and_drawn(tmp_path: Path) -> None:
