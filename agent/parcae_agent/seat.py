@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 
 from parcae_api.board import JobBoard
 from parcae_api.errors import BoardError, BoardRefused
@@ -27,6 +28,7 @@ class Seat:
         self._board = board
         self._ttl_s = ttl_s
         self._lease: Lease | None = None
+        self._taken_unix_s = 0.0
         self._lock = threading.Lock()
         self._left = False
 
@@ -53,16 +55,24 @@ class Seat:
                 return
             lease = self._lease
             if lease is None or lease.lost.is_set():
-                lease = self._lease = self._client.lease(self._ttl_s)
+                lease = self._take()
             try:
-                self._board.put_agent(membership, lease)
+                self._put(membership, lease)
             except BoardRefused:
                 if lease.remaining_s > 0:
                     raise
                 # This process slept, and the lease is gone before its own thread has heard of it.
                 lease.close()
-                self._lease = self._client.lease(self._ttl_s)
-                self._board.put_agent(membership, self._lease)
+                self._put(membership, self._take())
+
+    def _take(self) -> Lease:
+        self._lease = self._client.lease(self._ttl_s)
+        self._taken_unix_s = time.time()
+        return self._lease
+
+    def _put(self, membership: Membership, lease: Lease) -> None:
+        since = {"on_board_since_unix_s": self._taken_unix_s}
+        self._board.put_agent(membership.model_copy(update=since), lease)
 
     def leave(self) -> None:
         """Drop the membership at once; the others need not wait for the lease to end.

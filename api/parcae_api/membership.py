@@ -88,3 +88,5 @@ class Membership(Contract):
     hint: Hint | None = None
     """From its cloud's metadata; withdrawn when the cloud withdraws it."""
     pid: int | None = None
+    on_board_since_unix_s: float | None = None
+    """When it came to the board, or last came back to one that had lost it; by its own clock."""

@@ -57,8 +57,18 @@ class PlanRequest(Contract):
             )
         if self.replicas_left is not None:
             _check_left(self.replicas_left, self.current, self.num_workers)
+        elif self.current is not None:
+            _check_all_left(self.current, self.num_workers)
         _check_capacity(self.capacity, self.num_workers)
         return self
+
+
+def _check_all_left(current: Layout, num_workers: int) -> None:
+    workers = current.configuration.workers
+    if workers > num_workers:
+        raise ValueError(
+            f"current has {workers} workers, but num_workers is {num_workers}; give replicas_left"
+        )
 
 
 def _check_left(left: tuple[int, ...], current: Layout | None, num_workers: int) -> None:

@@ -86,7 +86,7 @@ def plan(
     _check("--horizon", horizon, 1, LONGEST_HORIZON)
     _check("--max-stages", max_stages, 1, MAX_INSTANCES)
     _check("--min-stages", min_stages, 1, max_stages)
-    if memory_gb is not None and not (memory_gb > 0 and math.isfinite(memory_gb)):
+    if memory_gb is not None and not (memory_gb > 0 and math.isfinite(memory_gb * 1e9)):
         raise InputError(f"--memory-gb: is {memory_gb:g}; give gigabytes above 0")
     try:
         request = PlanRequest(
@@ -163,14 +163,17 @@ def _table(answer: PlanAnswer, top: int) -> Table:
     for heading in ("liveput", "samples/s", "pause"):
         table.add_column(heading, justify="right", no_wrap=True)
     chosen = str(answer.layout.configuration) if answer.layout else ""
-    # Three digits at least, also of a model that takes seconds for a sample.
-    decimals = 1 if answer.samples_per_second >= 10 else 4
     for each in answer.alternatives[:top]:
         table.add_row(
             each.configuration,
-            f"{each.liveput_samples_per_second:.{decimals}f}",
-            f"{each.samples_per_second:.{decimals}f}",
+            _speed(each.liveput_samples_per_second),
+            _speed(each.samples_per_second),
             f"{each.pause_seconds:.2f} s",
             style="bold green" if each.configuration == chosen else "",
         )
     return table
+
+
+def _speed(samples_per_second: float) -> str:
+    """Three digits at least, also of a model that takes hours for a sample."""
+    return format(samples_per_second, ".1f" if samples_per_second >= 10 else ".3g")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from parcae_api.errors import InputError
@@ -13,8 +14,9 @@ def check_writable(path: Path) -> None:
     Raises:
         InputError: it cannot be opened for writing.
     """
-    is_new = not path.exists()
     try:
+        # A link to nothing is there, and stays.
+        is_new = not os.path.lexists(path)
         with path.open("ab"):
             pass
         if is_new:

@@ -17,6 +17,9 @@ from parcae_api.plan import Plan
 from parcae_api.profile import Profile
 from parcae_api.progress import Progress
 
+LATELY_S = 120.0
+"""An operator has started by then, and clocks of nodes agree to less."""
+
 
 @dataclass(frozen=True)
 class BoardState:
@@ -24,7 +27,8 @@ class BoardState:
 
     agents: dict[str, Membership] = field(default_factory=dict)
     returned: frozenset[str] = frozenset()
-    """Members of the plan's grid that came to the board after the plan: it had lost them."""
+    """Members of the plan's grid that came to the board after the plan, and lately: it had lost
+    them."""
     plan: Plan | None = None
     profile: Profile | None = None
     progress: Progress | None = None
@@ -69,6 +73,8 @@ class BoardView:
     def accept_all(self, reset: BoardReset) -> None:
         """Take in the whole board, at the start or after a gap."""
         with self._lock:
+            if self._planned is not None and reset.snapshot.revision < self._planned:
+                self._planned = None  # another store, whose numbers are not comparable
             for change in reset.changes:
                 self._store(change)
             self._update_broken()
@@ -107,7 +113,12 @@ class BoardView:
         if self._plan is None or self._planned is None:
             return frozenset()
         members = {worker.partition("/")[0] for worker in self._plan.workers}
-        return frozenset(name for name in members if self._came.get(name, 0) > self._planned)
+        late = {name for name in members if self._came.get(name, 0) > self._planned}
+        return frozenset(name for name in late if self._is_lately(self._agents[name]))
+
+    def _is_lately(self, agent: Membership) -> bool:
+        since_unix_s = agent.on_board_since_unix_s
+        return since_unix_s is None or abs(self._clock() - since_unix_s) <= LATELY_S
 
     def _store(self, change: BoardChange) -> None:
         match change.kind, change.model:

@@ -100,7 +100,7 @@ def _layouts(profile: Profile, d: int, p: int, cuts: Sequence[tuple[int, ...]]) 
 
 def _fits(layout: Layout, request: PlanRequest, costs: Costs) -> bool:
     memory = request.worker_memory_bytes
-    return memory is None or bool(costs.peak_bytes(layout).max() <= memory)
+    return memory is None or float(costs.peak_bytes(layout).max()) <= memory
 
 
 def _keep_or_move(

@@ -113,7 +113,9 @@ def make_app(predictor: Predictor, planner: Planner | None = None) -> FastAPI:
     @app.exception_handler(400)
     async def refuse_what_is_no_json(request: Request, error: HTTPException) -> Response:
         return _refusal(
-            400, ["body"], "is JSON beyond measure; nest it less deep, and write shorter numbers"
+            400,
+            ["body"],
+            "cannot be read as JSON; send UTF-8, nest it less deep, and write shorter numbers",
         )
 
     return app
@@ -133,7 +135,7 @@ def _problem(request: Request, found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _REFUSED: dict[int | str, dict[str, Any]] = {
-    400: {"description": "The body is no JSON."},
+    400: {"description": "The body cannot be read as JSON."},
     411: {"description": "The body's length is not told."},
     413: {"description": "The body is too large."},
 }

@@ -84,7 +84,8 @@ def _check_address(host: str, port: int) -> None:
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter of what can be no host's name
+        why = getattr(error, "strerror", None) or "it is no name of a host"
         raise InputError(
-            f"host {host}, port {port}: cannot be listened at: {error.strerror}; give others"
+            f"host {host}, port {port}: cannot be listened at: {why}; give others"
         ) from error

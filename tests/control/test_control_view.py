@@ -8,7 +8,7 @@ from parcae_api.board_keys import KeyKind
 from parcae_api.board_snapshot import BoardChange, BoardReset, BoardSnapshot
 from parcae_api.events import Failed
 from parcae_api.model import Contract
-from parcae_operator.view import BoardView
+from parcae_operator.view import LATELY_S, BoardView
 
 
 class Clock:
@@ -59,9 +59,14 @@ def test_an_older_plan_never_replaces_a_newer_one() -> None:
 def test_who_came_to_the_board_after_its_plan_was_lost_from_it() -> None:
     world = World().training(2, 1, "a", "b", spare=["c"])
 
-    def whole(*came: int, plan: Contract | None = world.plan) -> BoardView:
+    def whole(
+        *came: int, plan: Contract | None = world.plan, since_unix_s: float | None = 90.0
+    ) -> BoardView:
+        since = {"on_board_since_unix_s": since_unix_s}
         hands = [
-            BoardChange(KeyKind.AGENT, name, Hand(name).membership(), 90, at)
+            BoardChange(
+                KeyKind.AGENT, name, Hand(name).membership().model_copy(update=since), 90, at
+            )
             for name, at in zip("abc", came, strict=True)
         ]
         view, _, _ = make_view()
@@ -75,6 +80,13 @@ def test_who_came_to_the_board_after_its_plan_was_lost_from_it() -> None:
     view.accept(change(KeyKind.AGENT, None, "b"))
     assert view.state().returned == frozenset()
     assert whole(60, 60, 60, plan=None).state().returned == frozenset()
+    # Who came back long ago says nothing of who is away now; an older agent does not say.
+    assert whole(1, 60, 70, since_unix_s=100.0 - LATELY_S - 1).state().returned == frozenset()
+    assert whole(1, 60, 70, since_unix_s=None).state().returned == {"b"}
+    view = whole(60, 60, 60)
+    # A store that began anew counts from the start.
+    view.accept_all(BoardReset(BoardSnapshot({}, 5), ()))
+    assert view.state().returned == frozenset()
     view = whole(60, 60, 60)
     assert world.plan is not None
     view.published(world.plan.model_copy(update={"revision": 2}))

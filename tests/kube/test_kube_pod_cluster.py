@@ -291,8 +291,10 @@ def test_pods_of_a_deleted_job_need_not_wait_for_all_of_their_grace(site: Site) 
     first, second = site.start(2)
     site.cluster.delete_pods((first, second))
     assert site.api.graces == {first: None, second: None}
+    site.cluster.delete_all(keep_crashed=False, grace_s=5)
+    assert site.api.graces == {first: None, second: None}  # they may still save their state
     for _ in range(3):
-        site.cluster.delete_all(keep_crashed=False, grace_s=1)
+        site.cluster.delete_all(keep_crashed=False, grace_s=1, hasten=True)
     assert site.api.graces == {first: 1, second: 1}
     assert site.api.count("delete_pod") == 4
 

@@ -76,6 +76,7 @@ def test_nothing_fits(profile: str, monkeypatch: pytest.MonkeyPatch, capsys: Say
         (["--instances", "-1", "--max", "8"], "--instances: is -1; give a number from 0 to 1024"),
         (["--instances", "2000"], "--instances: is 2000; give a number from 1 to 1024"),
         (["--instances", "0", "--max", "0"], "--max: is 0; give a number from 1 to 1024"),
+        (["--instances", "6", "--memory-gb", "1e300"], "--memory-gb: is 1e+300; give gigabytes"),
         (["--instances", "6", "--horizon", "0"], "--horizon: is 0; give a number from 1 to 60"),
         (["--instances", "6", "--horizon", "61"], "--horizon: is 61; give a number from 1 to 60"),
         (["--instances", "6", "--max", "3"], "--max: is 3; give a number from 6 to 1024"),
@@ -127,6 +128,7 @@ def test_an_address_that_is_taken_or_none_is_one_sentence(
             (["--port", port], f"host 127.0.0.1, port {port}: cannot be listened at: Address al"),
             (["--host", "1.2.3.4.5", "--port", "0"], "host 1.2.3.4.5, port 0: cannot be"),
             (["--host", ""], "--host is empty; give an address"),
+            (["--host", ".."], "host .., port 8080: cannot be listened at: it is no name of a"),
         ):
             monkeypatch.setattr(sys, "argv", ["parcae", "planner", "serve", *told])
             with pytest.raises(SystemExit) as ended:

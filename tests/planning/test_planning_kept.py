@@ -127,4 +127,13 @@ def test_the_largest_requests_take_bounded_memory() -> None:
     for workers in (MOST_WORKERS, MOST_WORKERS - 100):
         answer = planner.plan(PlanRequest(profile=profile, num_workers=workers))
         assert answer.layout is not None
-    assert 0 < planner.kept_bytes < 20 * 10**6  # rows of all layouts would have 700 MB
+    assert 0 < planner.rows_bytes < 20 * 10**6  # rows of all layouts would have 700 MB
+
+
+def test_a_model_is_weighed_by_its_layers_too() -> None:
+    """Few instances have few layouts; what tells models apart is as long as they are."""
+    planner = LiveputPlanner(predictor_of("persistence"))
+    for number in range(40):
+        profile = make_profile([0.001 + number] * 1_000)
+        planner.plan(PlanRequest(profile=profile, num_workers=2))
+    assert len(planner._known) < 31

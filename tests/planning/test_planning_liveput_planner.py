@@ -195,7 +195,7 @@ def test_measured_steps_rule() -> None:
 def test_an_unknown_current_layout_is_no_obstacle() -> None:
     """Of a job whose minimum depth has just been raised, or that ran on more workers."""
     current = make_layout(8, (0, 4))
-    assert plan(request(4, current=current)).layout is not None
+    assert plan(request(4, current=current, replicas_left=(4,))).layout is not None
     deep = request(4, current=make_layout(4, (0, 4)), pipeline=Pipeline(min_stages=2))
     assert plan(deep).layout is not None
 
@@ -253,6 +253,9 @@ def test_bad_requests_name_field_value_and_remedy() -> None:
     assert "says 3, but current has 2 replicas" in wrong(current=current, replicas_left=[3, 1])
     assert "counts 5 workers that stay, but num_workers is 4" in wrong(
         current=json.loads(make_layout(3, (0, 2, 4)).to_json()), replicas_left=[3, 2]
+    )
+    assert "current has 4 workers, but num_workers is 3; give replicas_left" in wrong(
+        num_workers=3, current=current
     )
     other = json.loads(make_layout(2, (0, 2, 9)).to_json())
     assert "end at layer 9, but profile.layers has 4" in wrong(current=other)

@@ -108,15 +108,23 @@ def test_whatever_a_field_holds_it_is_named(url: str, field: str, value: str, sa
         ("{", 422, "is no JSON at character 1: Expecting property name"),
         ("[" * 100_000, 400, "nest it less deep"),
         ("1" * 10_000, 400, "write shorter numbers"),
+        (b'{"a": "\xff\xfe"}', 400, "send UTF-8"),
         ('{"\\ud800": 1}', 422, "Input should be a valid string"),
     ],
 )
 def test_whatever_the_body_is_one_sentence_says_what_is_wrong(
-    url: str, body: str, status: int, says: str
+    url: str, body: str | bytes, status: int, says: str
 ) -> None:
     answer = httpx.post(f"{url}/v1/plan", content=body, headers=JSON)
     assert answer.status_code == status
     assert any(says in problem["msg"] for problem in answer.json()["detail"])
+
+
+def test_memory_beyond_measure_is_memory_enough(url: str) -> None:
+    told = json.loads(request().to_json()) | {"worker_memory_bytes": int("9" * 400)}
+    answer = httpx.post(f"{url}/v1/plan", json=told)
+    assert answer.status_code == 200
+    assert answer.json()["layout"] is not None
 
 
 def test_a_refusal_is_short_whatever_was_sent(url: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +83,27 @@ def test_a_lease_that_ended_in_ones_sleep_is_retaken_at_the_first_write(
     assert not seat.is_lost
     seat.write(make_membership())
     assert lease_id(client, board) != lease.id
+
+
+def test_it_tells_since_when_it_is_there(seat: Seat, board: JobBoard) -> None:
+    def since_unix_s() -> float:
+        found = board.agent("a")
+        assert found is not None
+        assert found.on_board_since_unix_s is not None
+        return found.on_board_since_unix_s
+
+    before_s = time.time()
+    seat.write(make_membership())
+    first = since_unix_s()
+    assert before_s <= first <= time.time()
+    seat.write(make_membership(AgentState.STANDBY))
+    assert since_unix_s() == first
+    lease = seat._lease
+    assert lease is not None
+    lease.revoke()
+    lease.lost.set()
+    seat.write(make_membership())
+    assert since_unix_s() > first
 
 
 def test_leaving_a_board_that_is_away_is_no_error(

@@ -156,18 +156,21 @@ class PodCluster:
                 life = self._lives.setdefault(seen.uid, _Life(seen.name))
                 life.is_wanted = life.noticed
 
-    def delete_all(self, *, keep_crashed: bool, grace_s: int) -> bool:
+    def delete_all(self, *, keep_crashed: bool, grace_s: int, hasten: bool = False) -> bool:
         """Delete what is left of the job; whether nothing is left to delete.
 
         Args:
             keep_crashed: Leave pods whose code crashed, for their logs.
-            grace_s: Seconds that the others have left, also those that go already: the API server
-                collects a deleted job's pods with all the grace that they ask for.
+            grace_s: Seconds that the others have left.
+            hasten: Also those that go already: the API server collects a deleted job's pods with
+                all the grace that they ask for. Else they keep it.
         """
         left = [pod for pod in self._all() if not (keep_crashed and _crash(pod) is not None)]
-        late_unix_s = time.time() + grace_s + _DEADLINES_ROUND_S
-        late = [p for p in left if (p.reading.deadline_unix_s or math.inf) > late_unix_s]
-        self._delete(late, grace_s=grace_s)
+        late_unix_s = time.time() + grace_s + _DEADLINES_ROUND_S if hasten else math.inf
+        asked = [
+            pod for pod in left if (at := pod.reading.deadline_unix_s) is None or at > late_unix_s
+        ]
+        self._delete(asked, grace_s=grace_s)
         return not left
 
     def bury(self) -> None:
