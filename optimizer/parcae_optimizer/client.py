@@ -69,13 +69,24 @@ class PlannerClient:
     def is_up(self, timeout_s: float = _HEALTH_S) -> bool:
         """Whether the service says that it can answer; asks it."""
         try:
-            return self._client.get("/healthz", timeout=timeout_s).status_code == 200
+            answer = self._send("GET", "/healthz", timeout=timeout_s)
         except httpx.HTTPError:
             return False
+        return answer.status_code == 200
+
+    def _send(self, method: str, path: str, **words: Any) -> httpx.Response:
+        """Once more where the connection broke: all questions may be asked twice.
+
+        A connection that is kept may be closed by the server at the very moment of its next use.
+        """
+        try:
+            return self._client.request(method, path, **words)
+        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+            return self._client.request(method, path, **words)
 
     def _post(self, path: str, request: Contract, kind: type[T]) -> T:
         try:
-            answer = self._client.post(path, content=request.to_json(), headers=_headers())
+            answer = self._send("POST", path, content=request.to_json(), headers=_headers())
         except httpx.HTTPError as error:
             raise PlannerUnavailable(f"planner {self._url}: {error}") from error
         if answer.status_code in (413, 422):

@@ -19,6 +19,8 @@ from parcae_predictor import DEFAULT, predictor_of
 
 _GRACE_S = 5
 """How long after SIGTERM answers may still go out."""
+_KEEP_ALIVE_S = 30
+"""How long a connection may be idle: longer than between two questions of an operator, 5 s."""
 
 
 class ServiceSettings(Contract):
@@ -73,6 +75,7 @@ def serve(settings: ServiceSettings) -> None:
         log_config=None,  # its lines look like all others
         access_log=False,
         timeout_graceful_shutdown=_GRACE_S,
+        timeout_keep_alive=_KEEP_ALIVE_S,
     )
 
 

@@ -98,6 +98,12 @@ class Records:
         told = [line["time"] for line in lines if line["logger"] == _ANSWERED]
         return [datetime.fromisoformat(time).timestamp() for time in told]
 
+    @property
+    def warnings(self) -> list[str]:
+        """Lines of the operator's log that are more than news."""
+        lines = (line for line in self.log.splitlines() if line[:1] == "{")
+        return [line for line in lines if json.loads(line)["level"] != "info"]
+
     # What the planner must have said.
 
     @cached_property

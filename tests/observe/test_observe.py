@@ -29,6 +29,7 @@ def test_every_query_of_a_page_is_answered_as_the_records_say(observed: Observed
     wrong = [f for f in observed.findings if f.wrong]
     lines: list[str] = []
     findings.table(wrong, lines.append, observed.story.began_s)
+    lines += ["── the operator warned ──", *observed.records.warnings]
     assert not wrong, "\n".join(lines)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
 
 import httpx
@@ -230,6 +231,35 @@ def test_nobody_answers() -> None:
         address = "http://{}:{}".format(*closed.getsockname())
     with PlannerClient(address) as client, pytest.raises(PlannerUnavailable, match=address):
         client.plan(request())
+
+
+def test_a_connection_that_breaks_at_its_next_use_is_no_outage() -> None:
+    """As one does that the server closes for idleness when the next question is on its way."""
+    answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        used: list[int] = []
+
+        def answer_once_each() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                with connection:
+                    used.append(0)
+                    while connection.recv(65536):
+                        used[-1] += 1
+                        if used[-1] > 1:
+                            break  # the second question on one connection finds it closing
+                        connection.sendall(answer)
+
+        server = threading.Thread(target=answer_once_each)
+        server.start()
+        with PlannerClient(f"http://127.0.0.1:{listener.getsockname()[1]}") as client:
+            assert [client.is_up() for _ in range(4)] == [True] * 4
+        listener.shutdown(socket.SHUT_RDWR)
+        server.join()
+    assert used[0] == 2
 
 
 def test_somebody_never_answers() -> None:
