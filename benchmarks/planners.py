@@ -3,7 +3,7 @@
 The same recordings, seeds and machine, in turn; twenty minutes. The model is paced
 (:mod:`benchmarks.paced.paced`): its layers take a device's time and none of the CPU's, so that
 more workers train more, although they share the machine's cores. A recorded minute takes a second,
-and with it a pause of 0.2 s counts as 12 s: changes are as dear as restarts of a large model.
+so that a pause of 0.1 s counts as 6 s.
 """
 
 from __future__ import annotations

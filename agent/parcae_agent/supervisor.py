@@ -42,6 +42,7 @@ from parcae_agent.seat import Seat
 from parcae_agent.settings import AgentConfig, ExitCode
 from parcae_agent.words import words_on
 from parcae_api.board import JobBoard
+from parcae_api.board_keys import KeyKind
 from parcae_api.board_snapshot import BoardChange
 from parcae_api.etcd import EtcdClient
 from parcae_api.events import Failed
@@ -182,6 +183,8 @@ class Supervisor:
                     self._tell(PlanNews(plan=plan))
                     with about(revision=plan.revision):
                         _log.info("plan: %s", words_on(plan, self._worker_id))
+            case BoardChange(kind=KeyKind.PLAN, model=None):
+                known.plan = None  # the job is deleted: nobody needs this worker any more
             case BoardChange(model=Rendezvous() as place):
                 if place.revision >= (known.plan.revision if known.plan else 0):
                     self._tell(MeetingPlace(rendezvous=place))

@@ -171,15 +171,15 @@ def _models(text: str, sequence_tokens: int | None) -> list[Model]:
 
 def _policies(text: str, models: Sequence[Model]) -> tuple[str, ...]:
     """Those that all models can be replayed under; who asked for all hears which are left out."""
-    from parcae_simulator.registry import check_policies, refuse, without_times
+    from parcae_simulator.registry import check_policies, restarting, times_missing
 
     names = check_policies(text)
     recorded = next((model for model in models if model.published is None), None)
-    left_out = without_times(names) if recorded is not None else ()
+    left_out = restarting(names) if recorded is not None else ()
     if recorded is None or not left_out:
         return names
     if text.strip() != "all":
-        raise refuse(left_out, recorded)
+        raise times_missing(left_out, recorded)
     Console(stderr=True, highlight=False).print(
         f"left out: {', '.join(left_out)}; they need restart times, which the recorded profile "
         f"{recorded.name} does not have",

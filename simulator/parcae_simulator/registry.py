@@ -89,12 +89,12 @@ SYSTEMS: dict[str, type[Baseline]] = {
 NAMES = ("ideal", *PLANNED, "reactive", *SYSTEMS, "ondemand")
 
 
-def without_times(names: Sequence[str]) -> tuple[str, ...]:
+def restarting(names: Sequence[str]) -> tuple[str, ...]:
     """Of these, the policies that restart: they need times that only published profiles have."""
     return tuple(name for name in names if name == "reactive" or name in SYSTEMS)
 
 
-def refuse(names: Sequence[str], model: Model) -> InputError:
+def times_missing(names: Sequence[str], model: Model) -> InputError:
     """That a recorded profile cannot serve these policies."""
     return InputError(
         f"policy {', '.join(names)} needs restart times, which the recorded profile {model.name} "

@@ -23,7 +23,7 @@ from parcae_simulator.models import Model, RuleSet
 from parcae_simulator.outcome import Outcome
 from parcae_simulator.published_planner import PublishedPlanner
 from parcae_simulator.reactive import replay_reactive
-from parcae_simulator.registry import CLAIRVOYANT, NAMES, PLANNED, SYSTEMS, Desk, refuse
+from parcae_simulator.registry import CLAIRVOYANT, NAMES, PLANNED, SYSTEMS, Desk, times_missing
 from parcae_simulator.scenario import Scenario
 
 
@@ -84,7 +84,7 @@ class Bench:
             return on_demand(self._rules(scenario).rules, scenario, self.options.spot_share)
         profile = self.model.published
         if profile is None:
-            raise refuse([name], self.model)
+            raise times_missing([name], self.model)
         if name == "reactive":
             return [replay_reactive(profile, scenario)]
         system = SYSTEMS[name]

@@ -110,10 +110,8 @@ class FakeApi:
             return
         self.graces[name] = grace_s
         if self.gentle and grace_s != 0:
-            told = deleting(pod, time.time() + (30 if grace_s is None else grace_s))
-            earlier = pod["metadata"].get("deletionTimestamp")
-            if earlier is None or told["metadata"]["deletionTimestamp"] < earlier:
-                self.put_pod(told)  # a deadline only falls
+            if "deletionTimestamp" not in pod["metadata"]:
+                self.put_pod(deleting(pod, time.time() + 30))
         else:
             self.remove_pod(name)
 

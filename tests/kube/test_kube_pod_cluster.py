@@ -285,20 +285,6 @@ def test_pods_that_go_already_are_not_asked_again(site: Site) -> None:
     assert site.api.count("delete_pod") == 2
 
 
-def test_pods_of_a_deleted_job_need_not_wait_for_all_of_their_grace(site: Site) -> None:
-    """The API server's collector may have been first, with all the grace they ask for."""
-    site.api.gentle = True
-    first, second = site.start(2)
-    site.cluster.delete_pods((first, second))
-    assert site.api.graces == {first: None, second: None}
-    site.cluster.delete_all(keep_crashed=False, grace_s=5)
-    assert site.api.graces == {first: None, second: None}  # they may still save their state
-    for _ in range(3):
-        site.cluster.delete_all(keep_crashed=False, grace_s=1, hasten=True)
-    assert site.api.graces == {first: 1, second: 1}
-    assert site.api.count("delete_pod") == 4
-
-
 # Burial.
 
 

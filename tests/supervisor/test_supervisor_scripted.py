@@ -336,6 +336,29 @@ def test_with_no_plan_it_leaves_at_once(make_desk: MakeDesk) -> None:
     desk.worker.hears(Quit)
 
 
+def test_of_a_deleted_job_it_leaves_at_once_in_the_midst_of_training(
+    make_desk: MakeDesk, board: JobBoard
+) -> None:
+    """Its pod has all of its grace left: the API server's collector gave it that."""
+    desk = trained(make_desk)
+    desk.terminate()
+    wait_until(lambda: desk.await_member().notice is not None, "the notice is on the board")
+    assert not desk.worker._of(Quit)
+    board.clear()
+    desk.worker.hears(Quit)
+
+
+def test_a_board_that_is_cleared_alone_ends_nobody(make_desk: MakeDesk, board: JobBoard) -> None:
+    """As one whose store began anew: the operator writes its plan again."""
+    desk = trained(make_desk)
+    board.clear()
+    desk.publish(make_plan(1, desk.id))
+    desk.worker.hears(PlanNews, 2)
+    desk.terminate()
+    desk.await_info(lambda info: info.holding is not None, "it is on the board")
+    assert not desk.worker._of(Quit)
+
+
 def test_one_that_still_imports_leaves_at_once(make_desk: MakeDesk) -> None:
     desk = make_desk()
     desk.await_member()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import secrets
 import time
 from collections.abc import Callable, Coroutine
@@ -36,8 +35,6 @@ _CALL_S = 30.0
 _MOST_AT_ONCE = 8
 """Pods asked for in one turn of the loop: it must not be long in answering a notice."""
 _STALE_S = 10.0
-_DEADLINES_ROUND_S = 1.0
-"""Times of Kubernetes are whole seconds."""
 _CRASHED_KEPT = 5
 """Pods of crashed code that stay, so that their logs can be read."""
 _NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -156,21 +153,15 @@ class PodCluster:
                 life = self._lives.setdefault(seen.uid, _Life(seen.name))
                 life.is_wanted = life.noticed
 
-    def delete_all(self, *, keep_crashed: bool, grace_s: int, hasten: bool = False) -> bool:
+    def delete_all(self, *, keep_crashed: bool, grace_s: int) -> bool:
         """Delete what is left of the job; whether nothing is left to delete.
 
         Args:
             keep_crashed: Leave pods whose code crashed, for their logs.
             grace_s: Seconds that the others have left.
-            hasten: Also those that go already: the API server collects a deleted job's pods with
-                all the grace that they ask for. Else they keep it.
         """
         left = [pod for pod in self._all() if not (keep_crashed and _crash(pod) is not None)]
-        late_unix_s = time.time() + grace_s + _DEADLINES_ROUND_S if hasten else math.inf
-        asked = [
-            pod for pod in left if (at := pod.reading.deadline_unix_s) is None or at > late_unix_s
-        ]
-        self._delete(asked, grace_s=grace_s)
+        self._delete([p for p in left if p.reading.deadline_unix_s is None], grace_s=grace_s)
         return not left
 
     def bury(self) -> None:

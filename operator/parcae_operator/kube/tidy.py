@@ -63,7 +63,7 @@ async def forget_job(key: JobKey, uid: str, cluster: PodCluster | None, services
     if cluster is not None:
         with contextlib.suppress(ClusterError):
             await asyncio.to_thread(
-                cluster.delete_all, keep_crashed=False, grace_s=_DELETED_GRACE_S, hasten=True
+                cluster.delete_all, keep_crashed=False, grace_s=_DELETED_GRACE_S
             )
     board = JobBoard(services.board, key.namespace, key.name)
     pace = Pace()
