@@ -15,9 +15,10 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+from parcae_agent.knowledge import Knowledge
 from parcae_agent.launch import WorkerProcess
 from parcae_agent.link import (
     Advanced,
@@ -47,9 +48,9 @@ from parcae_api.board_snapshot import BoardChange
 from parcae_api.etcd import EtcdClient
 from parcae_api.events import Failed
 from parcae_api.log_context import about
-from parcae_api.membership import AgentState, Hint, Membership, Notice, WorkerInfo
+from parcae_api.membership import Membership, Notice
 from parcae_api.model import Contract
-from parcae_api.plan import Plan, PlanReason, Rendezvous
+from parcae_api.plan import Plan, Rendezvous
 from parcae_api.profile import Profile
 
 _log = logging.getLogger(__name__)
@@ -74,21 +75,6 @@ class _WorkerEnded:
 
 News = Message | BoardChange | Terminate | Heard | _WorkerEnded
 """What a supervisor acts on, from five sides."""
-
-
-@dataclass
-class _Knowledge:
-    """What the supervisor has seen."""
-
-    plan: Plan | None = None
-    worker: State = field(default_factory=lambda: State(revision=None))
-    ready: bool = False
-    profile: Profile | None = None
-    notice: Notice | None = None
-    hint: Hint | None = None
-    failure: Failed | None = None
-    heard_monotonic_s: float = field(default_factory=time.monotonic)
-    quitting: bool = False
 
 
 class Supervisor:
@@ -116,7 +102,7 @@ class Supervisor:
         self._seat = Seat(client, self._board, config.lease_seconds)
         self._outbox = Outbox()
         self._news: queue.SimpleQueue[News] = news or queue.SimpleQueue()
-        self._known = _Knowledge()
+        self._known = Knowledge()
         self._ended = threading.Event()
 
     def facts(self) -> AgentFacts:
@@ -126,13 +112,13 @@ class Supervisor:
         return AgentFacts(
             namespace=self._config.namespace,
             job=self._config.job,
-            state=self._state(),
+            state=known.state,
             plan_revision=plan.revision if plan else 0,
             deadline_unix_s=notice.deadline_unix_s if notice else None,
             has_hint=known.hint is not None,
             board_up=self._seat.is_taken,
             unsent_writes=self._outbox.num_waiting,
-            silent_s=time.monotonic() - known.heard_monotonic_s,
+            silent_s=known.silent_s,
             host_bytes=None if self._ended.is_set() else resident_bytes(self._process.pid),
         )
 
@@ -250,24 +236,11 @@ class Supervisor:
             # It holds nothing, and cannot hear before it has loaded the user's code.
             known.quitting = True
             self._process.kill()
-        elif self._is_free():
+        elif known.is_free(self._worker_id, saves=self._config.checkpoints is not None):
             known.quitting = True
             with about(revision=known.plan.revision if known.plan else None):
                 _log.info("nobody needs this worker any more: it ends")
             self._tell(Quit())
-
-    def _is_free(self) -> bool:
-        """Whether the newest plan needs nothing of this worker any more."""
-        plan = self._known.plan
-        if plan is None:
-            return True
-        if plan.reason is PlanReason.FINISH:
-            return False  # the job ends at any moment: stay, and vouch for what was saved
-        worker = self._known.worker
-        if plan.layout is None and self._config.checkpoints is None and worker.holding is not None:
-            return False  # training pauses, and nothing but this worker keeps what it holds
-        # Where there is a place to save it, a worker has obeyed once its state is saved.
-        return worker.idle_revision >= plan.revision and self._worker_id not in plan.workers
 
     def _tell(self, message: Contract) -> None:
         """Send to the worker; one that does not even take a message is as good as dead."""
@@ -282,8 +255,7 @@ class Supervisor:
         if known.ready:
             if slept:  # and so may the worker have: ask it before it is judged
                 known.heard_monotonic_s = time.monotonic()
-            silent_s = time.monotonic() - known.heard_monotonic_s
-            if silent_s > self._config.worker_timeout_seconds:
+            if (silent_s := known.silent_s) > self._config.worker_timeout_seconds:
                 _log.warning("the worker has been silent for %.1f s; killing it", silent_s)
                 self._process.kill()
                 return
@@ -305,31 +277,12 @@ class Supervisor:
             node=config.node,
             node_uid=config.node_uid,
             address=config.address,
-            state=self._state(),
-            workers=(
-                WorkerInfo(
-                    id=self._worker_id,
-                    pid=self._process.pid,
-                    ready=known.ready,
-                    revision=known.worker.revision,
-                    idle_revision=known.worker.idle_revision,
-                    broken_revision=known.worker.broken_revision,
-                    holding=known.worker.holding,
-                    saved=known.worker.saved,
-                ),
-            ),
+            state=known.state,
+            workers=(known.told_of_worker(self._worker_id, self._process.pid),),
             notice=known.notice,
             hint=known.hint,
             pid=os.getpid(),
         )
-
-    def _state(self) -> AgentState:
-        known = self._known
-        if known.notice is not None:
-            return AgentState.LEAVING
-        if not known.ready:
-            return AgentState.STARTING
-        return AgentState.TRAINING if known.worker.revision is not None else AgentState.STANDBY
 
     def _listen(self) -> None:
         """Pass on what the worker says until it is gone."""

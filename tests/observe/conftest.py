@@ -100,6 +100,7 @@ def _watch(
         noticed=[(at_s, NOTICE_LEAD_S) for at_s in told.noticed],
         log=told.log,
         planner_log=told.planner_log,
+        killed=told.killed,
     )
     end_s = float(int(told.ended_s))  # the last moment: what ended the run is seen by it
     count = int((end_s - told.began_s) // STEP_S) + 1

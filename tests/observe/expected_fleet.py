@@ -296,7 +296,11 @@ class Fleet:
         if self.run.look(at_s) is None:
             return None
         given = count([when for when, _ in self.run.noticed], at_s)
-        suspected = Counter(why for when, why in self._suspected if when <= at_s)
+        suspected = Counter(why for when, why, _ in self._suspected if when <= at_s)
+        # One that was killed may have been silent for less than a look before it was taken away.
+        seen = {name for _, why, name in self._suspected if why == "silent"}
+        if missed := sum(when <= at_s and name not in seen for when, name in self.run.killed):
+            suspected["silent"] += missed
         found: dict[Labels, float | Between] = {}
         if given:
             found[labels(**{label: NOTICE_SOURCE if label == "source" else "notice"})] = given
@@ -330,15 +334,17 @@ class Fleet:
         return found
 
     @cached_property
-    def _suspected(self) -> list[tuple[float, str]]:
-        """When nodes stood worse than at the look before, and why."""
-        found: list[tuple[float, str]] = []
+    def _suspected(self) -> list[tuple[float, str, str]]:
+        """When nodes stood worse than at the look before, why, and which."""
+        found: list[tuple[float, str, str]] = []
         before: dict[str, str] = {}
         for look in self.run.looks.looks:
             if not look.api_up:
                 continue
-            now = {n["metadata"]["uid"]: _trouble(n) for n in look.nodes}
-            found += [(look.at_s, why) for uid, why in now.items() if why and not before.get(uid)]
+            now = {n["metadata"]["name"]: _trouble(n) for n in look.nodes}
+            found += [
+                (look.at_s, why, name) for name, why in now.items() if why and not before.get(name)
+            ]
             before = now
         return found
 

@@ -41,6 +41,7 @@ class Records:
         events: Kubernetes events about the job.
         job: the job that was preempted.
         noticed: when nodes were given notice, and how long before their end.
+        killed: when nodes were killed without one, and their names.
         log: the operator's.
         planner_log: the planners', as JSON.
     """
@@ -52,6 +53,7 @@ class Records:
     noticed: Sequence[tuple[float, float]]
     log: str
     planner_log: str = ""
+    killed: Sequence[tuple[float, str]] = ()
 
     def look(self, at_s: float) -> Look | None:
         """The API server's word of a moment; None while it was away."""

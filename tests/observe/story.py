@@ -75,8 +75,8 @@ class Story:
     sizes: dict[str, int] = field(default_factory=dict)
     noticed: list[float] = field(default_factory=list)
     """When a node was given notice."""
-    killed: list[float] = field(default_factory=list)
-    """When a node was killed without one."""
+    killed: list[tuple[float, str]] = field(default_factory=list)
+    """When a node was killed without one, and its name."""
     board: dict[str, str] = field(default_factory=dict)
     """What was on the board at the end, by the key below the job."""
     events: list[Object] = field(default_factory=list)
@@ -250,7 +250,7 @@ class Story:
         nodes = [self.cluster.node(name) for name in sorted(self.site.running())[:count]]
         for node in nodes:
             node.kill()
-            self.killed.append(time.time())
+            self.killed.append((time.time(), node.name))
         self.site.wait(
             "the loss is answered", lambda s: s["revision"] > before["revision"], bound_s=60
         )
