@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from parcae_api.events import Failed
 from parcae_operator.observation import Observation, Pod
+from parcae_operator.waits import is_over
 
 BURST_S = 10.0
 """Crashes no further apart are one."""
@@ -62,9 +63,11 @@ def _failed(pod: Pod) -> Failed:
     )
 
 
-def retry_at_unix_s(past: tuple[Attempt, ...]) -> float:
-    """When pods may be asked for again; the wait doubles with every attempt."""
-    if not past:
-        return 0.0
-    backoff_s = min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(len(past) - 1, 16))
-    return past[-1].last_unix_s + backoff_s
+def may_retry(past: tuple[Attempt, ...], now_unix_s: float) -> bool:
+    """Whether pods may be asked for again; the wait doubles with every attempt."""
+    return not past or is_over(past[-1].last_unix_s, now_unix_s, backoff_s(len(past)))
+
+
+def backoff_s(num_attempts: int) -> float:
+    """How long to wait after the last of so many attempts."""
+    return min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(num_attempts - 1, 16))

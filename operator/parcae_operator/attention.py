@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from parcae_operator.observation import Observation, is_formed, staying_instances
+from parcae_operator.waits import is_over
 
 LONGEST_S = 5.0
 """Between two such questions about the same instances."""
@@ -31,8 +32,8 @@ class Attention:
         """The look, and whether it is only more of the same."""
         revision = seen.plan.revision if seen.plan else 0
         about = (staying_instances(seen), revision, is_formed(seen), seen.job.spec)
-        waited_s = seen.now_unix_s - self._asked_unix_s
-        if about == self._about and 0 <= waited_s < self._again_after_s:
+        has_waited = is_over(self._asked_unix_s, seen.now_unix_s, self._again_after_s)
+        if about == self._about and not has_waited:
             return replace(seen, more_of_the_same=True)
         self._about, self._asked_unix_s = about, seen.now_unix_s
         return seen

@@ -30,10 +30,12 @@ class Availability:
         """Take in a look; whether an interval has ended since the last one.
 
         Args:
-            now_unix_s: The time, which should not go back.
+            now_unix_s: The time. Where it went back by more than an interval, a new one begins.
             instances: Incarnations that are there and stay.
         """
         ended = False
+        if now_unix_s < self._start_unix_s - self.history.interval_s:
+            self._start_unix_s = now_unix_s  # else nothing would be counted until it is reached
         while now_unix_s >= self._start_unix_s + self.history.interval_s:
             self._close(now_unix_s)
             ended = True

@@ -23,6 +23,7 @@ from parcae_operator.observation import (
 from parcae_operator.pods import pods_done, pods_too_many, pods_wanted
 from parcae_operator.replan import Choice, choose, form, is_short, pause
 from parcae_operator.status import make_status
+from parcae_operator.waits import is_over
 
 INITIAL_WAIT_S = 60.0
 """How long the first plan waits for agents that are still starting."""
@@ -119,8 +120,8 @@ def _next_plan(seen: Observation, ask: Ask) -> Plan | None:
 
 
 def _first_plan(seen: Observation, ask: Ask) -> Plan | None:
-    waited_s = seen.now_unix_s - seen.started_unix_s
-    if seen.job.spec.suspend or (starting_agents(seen) and waited_s < INITIAL_WAIT_S):
+    has_waited = is_over(seen.started_unix_s, seen.now_unix_s, INITIAL_WAIT_S)
+    if seen.job.spec.suspend or (starting_agents(seen) and not has_waited):
         return None
     choice = ask()
     return form(seen, choice, PlanReason.INITIAL) if choice.answer.layout is not None else None
@@ -137,9 +138,9 @@ def _urgent(seen: Observation) -> PlanReason | None:
     if any(worker not in alive for worker in needed):
         return PlanReason.LOSS
     broken_s = seen.broken_since_unix_s
-    if broken_s is not None and seen.now_unix_s - broken_s >= _broken_grace_s(seen, plan):
+    if broken_s is not None and is_over(broken_s, seen.now_unix_s, _broken_grace_s(seen, plan)):
         return PlanReason.LOSS
-    if not is_formed(seen) and seen.now_unix_s - plan.created_unix_s >= FORMING_LIMIT_S:
+    if not is_formed(seen) and is_over(plan.created_unix_s, seen.now_unix_s, FORMING_LIMIT_S):
         return PlanReason.LOSS
     return None
 

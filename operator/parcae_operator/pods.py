@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from parcae_api.membership import Membership
 from parcae_api.plan import PlanReason
-from parcae_operator.attempts import attempts, retry_at_unix_s
+from parcae_operator.attempts import attempts, may_retry
 from parcae_operator.ending import all_have_obeyed, saved_step
 from parcae_operator.observation import Observation, Pod, PodPhase
 
@@ -16,7 +16,7 @@ def pods_wanted(seen: Observation) -> int:
     """
     if seen.finish or seen.job.spec.suspend:
         return 0
-    if seen.now_unix_s < retry_at_unix_s(attempts(seen)):
+    if not may_retry(attempts(seen), seen.now_unix_s):
         return 0
     return max(0, seen.job.spec.instances.max - len(_staying(seen)))
 

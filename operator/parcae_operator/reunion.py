@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from parcae_operator.observation import BOARD_AWAY, Observation, Pod, PodPhase
+from parcae_operator.waits import is_over
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ class Reunion:
     """Remembers who of the grid was on the board, and since when some are not."""
 
     def __init__(self) -> None:
-        self._doubtful_until_unix_s: float | None = None
+        self._doubtful_since_unix_s: float | None = None
         self._were_there: frozenset[str] = frozenset()
         self._since_unix_s: float | None = None
         self._awaited: frozenset[str] = frozenset()
@@ -55,10 +56,10 @@ class Reunion:
     def _gone_in_doubt(self, seen: Observation, members: frozenset[str]) -> frozenset[str]:
         """Those that went from the board while that says little."""
         is_away = any(trouble.reason == BOARD_AWAY for trouble in seen.troubles)
-        if self._doubtful_until_unix_s is None or is_away:
-            self._doubtful_until_unix_s = seen.now_unix_s + DOUBTFUL_S
+        if self._doubtful_since_unix_s is None or is_away:
+            self._doubtful_since_unix_s = seen.now_unix_s
         here = members & seen.agents.keys()
-        if seen.now_unix_s >= self._doubtful_until_unix_s:
+        if is_over(self._doubtful_since_unix_s, seen.now_unix_s, DOUBTFUL_S):
             self._were_there = here
             return frozenset()
         # What one of them went through, the others did.
@@ -67,7 +68,7 @@ class Reunion:
 
     def _left(self, seen: Observation, members: frozenset[str]) -> Iterable[str]:
         assert self._since_unix_s is not None
-        if not 0 <= seen.now_unix_s - self._since_unix_s < LONGEST_S:
+        if is_over(self._since_unix_s, seen.now_unix_s, LONGEST_S):
             return ()
         away = (self._awaited & members) - seen.agents.keys()
         return (each for each in away if _is_well(each, seen.pods))
