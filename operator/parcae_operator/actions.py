@@ -33,6 +33,15 @@ class PublishPlan:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """Change nothing yet, though something better is possible."""
+
+    why: str
+    until_unix_s: float
+    """When to look again at the latest."""
+
+
+@dataclass(frozen=True)
 class Complete:
     """All steps are committed, or the job was told to end."""
 
@@ -58,4 +67,4 @@ class SetStatus:
     status: JobStatus
 
 
-Action = CreatePods | DeletePods | PublishPlan | Complete | Fail | SetStatus
+Action = CreatePods | DeletePods | PublishPlan | Hold | Complete | Fail | SetStatus

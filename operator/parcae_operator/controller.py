@@ -11,8 +11,16 @@ from collections.abc import Callable
 
 from parcae_api.plan import Plan, PlanReason
 from parcae_api.planning import Planner
-from parcae_operator.actions import Action, CreatePods, DeletePods, PublishPlan, SetStatus
+from parcae_operator.actions import (
+    Action,
+    CreatePods,
+    DeletePods,
+    Hold,
+    PublishPlan,
+    SetStatus,
+)
 from parcae_operator.ending import find_end, needs_another_round
+from parcae_operator.joining import hold
 from parcae_operator.observation import (
     Observation,
     PodPhase,
@@ -48,7 +56,9 @@ def decide(seen: Observation, planner: Planner) -> list[Action]:
     if end is not None:
         return [*actions, end]
     plan = _next_plan(seen, ask) if seen.profile is not None else None
-    if plan is not None:  # first: workers stand still for it, and no cluster is asked
+    if isinstance(plan, Hold):
+        actions.append(plan)
+    elif plan is not None:  # first: workers stand still for it, and no cluster is asked
         answer = ask().answer if plan.layout is not None else None
         actions.append(PublishPlan(plan, answer))
     if wanted := pods_wanted(seen):
@@ -86,7 +96,7 @@ def _no_instance(seen: Observation) -> str:
     return "; ".join(["no instance is there", *told])
 
 
-def _next_plan(seen: Observation, ask: Ask) -> Plan | None:
+def _next_plan(seen: Observation, ask: Ask) -> Plan | Hold | None:
     """The plan that should replace the current one, or None while that one serves."""
     plan, profile, progress = seen.plan, seen.profile, seen.progress
     if plan is None:
@@ -116,7 +126,10 @@ def _next_plan(seen: Observation, ask: Ask) -> Plan | None:
     choice = ask()
     if choice.answer.layout is None:
         return _replace(seen, choice, PlanReason.SUSPEND)
-    return form(seen, choice, reason) if choice.answer.layout != plan.layout else None
+    if choice.answer.layout == plan.layout:
+        return None
+    held = hold(seen, plan, choice.answer) if reason is PlanReason.JOIN else None
+    return held or form(seen, choice, reason)
 
 
 def _first_plan(seen: Observation, ask: Ask) -> Plan | None:

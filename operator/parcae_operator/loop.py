@@ -25,13 +25,22 @@ from parcae_api.plan import Plan
 from parcae_api.planning import Planner
 from parcae_api.profile import Profile
 from parcae_api.progress import Progress
-from parcae_operator.actions import Complete, CreatePods, DeletePods, Fail, PublishPlan, SetStatus
+from parcae_operator.actions import (
+    Complete,
+    CreatePods,
+    DeletePods,
+    Fail,
+    Hold,
+    PublishPlan,
+    SetStatus,
+)
 from parcae_operator.attempts import unreported
 from parcae_operator.attention import Attention
 from parcae_operator.availability import Availability
 from parcae_operator.claim import Claim
 from parcae_operator.controller import decide
 from parcae_operator.explain import planned
+from parcae_operator.joining import Joiners
 from parcae_operator.learning import Learnt
 from parcae_operator.news import News
 from parcae_operator.observation import (
@@ -134,6 +143,8 @@ class JobLoop:
         self._learnt = Learnt()
         self._attention = Attention(interval_s)
         self._reunion = Reunion()
+        self._joiners = Joiners()
+        self._held = ""
         self._rest_s = _RESYNC_SECONDS
         self._news = News(self._report)
         self.status = JobStatus()
@@ -205,7 +216,7 @@ class JobLoop:
         return self.leads
 
     def _turn(self) -> End | None:
-        seen = self._attention.on(self._observe())
+        seen = self._attention.on(self._joiners.on(self._observe()))
         self._rest_s = self._next_look_s(seen)
         self._news.saw(seen)
         self._write_crashes_down(seen)
@@ -224,9 +235,19 @@ class JobLoop:
                     self._cluster.delete_pods(names)
                 case PublishPlan() as published:
                     self._publish(published, seen)
+                case Hold() as held:
+                    self._hold(held, seen)
                 case Complete() | Fail():
                     return action
         return None
+
+    def _hold(self, held: Hold, seen: Observation) -> None:
+        """Say why nothing changes yet, and look again when it is time."""
+        if held.why != self._held:
+            _log.info(held.why)
+        self._held = held.why
+        self._attention.remind(held.until_unix_s)
+        self._rest_s = min(self._rest_s, max(_SETTLE_SECONDS, held.until_unix_s - seen.now_unix_s))
 
     def _next_look_s(self, seen: Observation) -> float:
         """Seconds to the next look; what changes on the board or in the cluster wakes it before."""
@@ -287,6 +308,7 @@ class JobLoop:
     def _publish(self, action: PublishPlan, seen: Observation) -> None:
         """Publish by compare-and-swap; on any doubt the next turn looks again."""
         plan = action.plan
+        self._held = ""
         try:
             entry = self._swap(plan, seen)
         except (BoardError, ValueError) as error:

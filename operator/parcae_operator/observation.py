@@ -88,6 +88,8 @@ class Observation:
     """A planning interval has ended since the last look."""
     step_seconds: Mapping[str, float] = field(default_factory=dict)
     """Measured steps by configuration."""
+    joinable_since_unix_s: float | None = None
+    """When the newest of those came that are ready and not in the grid; None where nobody is."""
     more_of_the_same: bool = False
     """A better layout for these instances was looked for a moment ago."""
     awaited: frozenset[str] = frozenset()
