@@ -11,8 +11,10 @@ from typing import Any
 
 import httpx
 import yaml
+from pydantic import ValidationError
 
 from parcae_api.crd import CRD_FILE
+from parcae_api.job import ParcaeJob, explain
 
 ROOT = Path(__file__).resolve().parents[2]
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -113,3 +115,12 @@ def as_read(body: Object) -> Object:
     known = ("name", "namespace", "labels", "annotations", "uid", "generation")
     metadata = {name: body["metadata"][name] for name in known if name in body["metadata"]}
     return {**body, "metadata": metadata}
+
+
+def python_says(document: Object) -> str | None:
+    """The sentence with which the models refuse a document, without the field."""
+    try:
+        ParcaeJob.model_validate(document)
+    except ValidationError as error:
+        return explain(error).partition(": ")[2]
+    return None

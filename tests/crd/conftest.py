@@ -6,14 +6,16 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from api_server import JOBS, Server
+
 from tests.cluster import Cluster
 from tests.cluster.fixtures import cluster_needs
+
+from .api_server import JOBS, Server
 
 __all__ = ["cluster_needs"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def crd_server(cluster_needs: None) -> Iterator[Server]:
     """It knows ParcaeJobs."""
     with Cluster.up(f"crd-{os.getpid()}", services=False) as cluster:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from api_server import Object, Server
 from typer.testing import CliRunner
 
 from parcae_cli.main import app
+
+from .api_server import Object, Server
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 

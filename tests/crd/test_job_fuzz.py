@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 import yaml
 from hypothesis import example, given
-from job_strategies import Document, hostile, jobs, nested, spoilt
-from job_strategies import Path as Place
 from pydantic import ValidationError
 
 from parcae_api.errors import InputError
 from parcae_api.job import ParcaeJob, explain, load_job
+
+from .job_strategies import Document, hostile, jobs, nested, spoilt
+from .job_strategies import Path as Place
 
 LONGEST = 800
 JOB: Document = {
