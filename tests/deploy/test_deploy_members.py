@@ -74,8 +74,15 @@ def test_three_members_find_each_other_and_ask_who_one_is(three: Cluster) -> Non
     found = etcdctl(three, MEMBERS[0], "member", "list")
     assert len(found.split("started")) == 4
     argv = ["etcdctl", "--endpoints=https://127.0.0.1:2379", "--cacert=/tls/ca.crt"]
-    with pytest.raises(ProgramFailed, match="user name is empty"):
-        three.exec(MEMBERS[0], *argv, "get", "a", namespace=NAMESPACE)
+
+    def refusal() -> str:
+        try:
+            return three.exec(MEMBERS[0], *argv, "get", "a", namespace=NAMESPACE)
+        except ProgramFailed as error:
+            return str(error)
+
+    # The operator asks etcd for it once all of it answers; helm waits for the pods only.
+    until("strangers to be refused", lambda: "user name is empty" in refusal(), bound_s=30)
 
 
 def test_two_members_go_on_without_the_third_which_comes_back_with_its_data(

@@ -45,7 +45,7 @@ class Operator:
         self.settings = OperatorSettings(
             board=site.endpoint,
             identity=name,
-            resync_seconds=0.2,
+            resync_seconds=site.resync_seconds,
             node_resync_seconds=0.2,
             board_access=Path("/access") if site.access.login else None,
             network_policy=site.network_policy,
@@ -100,6 +100,7 @@ class KubeSite:
         self.operators: list[Operator] = []
         self.planner: Planner | None = None
         self.network_policy: NetworkRules | None = None
+        self.resync_seconds = 0.2
         self.client = EtcdClient(
             [endpoint], login=self.access.login, timeout_s=1.0, patience_s=20.0
         )

@@ -153,6 +153,20 @@ def test_a_board_that_lost_its_data_is_protected_anew(asking_etcd: EtcdServer) -
     on_site(asking_etcd.endpoint, work, access=ACCESS)
 
 
+def test_a_board_that_starts_after_its_operator_is_protected_as_soon_as_it_answers(
+    asking_etcd: EtcdServer,
+) -> None:
+    async def work(site: KubeSite) -> None:
+        site.resync_seconds = 600.0
+        asking_etcd.kill()
+        operator = site.start()
+        await until(lambda: not operator.jobs.is_board_protected, "the board is missed")
+        asking_etcd.start()
+        await until(lambda: site.client.users.are_asked(ROOT), "everybody is asked")
+
+    on_site(asking_etcd.endpoint, work, access=ACCESS)
+
+
 def test_jobs_at_work_are_known_before_a_new_operator_protects_their_board(
     asking_etcd: EtcdServer,
 ) -> None:

@@ -44,6 +44,8 @@ class Jobs:
         self._waiting: dict[JobKey, Object] = {}
         """Seen before the first complete list."""
         self._is_ready = False
+        self.is_board_protected = True
+        """As far as is known: the board asks everybody who they are, or need not."""
         self._nodes_listed_s = float("-inf")
         self.looked_s = time.monotonic()
         """When a complete look was last tried, by ``time.monotonic``: a sign of life."""
@@ -116,7 +118,7 @@ class Jobs:
             try:
                 await self._look()
                 pace.succeeded()
-                await asyncio.sleep(self._services.settings.resync_seconds)
+                await self._rest()
             except ClusterError as error:
                 _log.warning("the cluster cannot be looked at: %s", error)
                 pace.failed(getattr(error, "retry_after_s", None))
@@ -125,6 +127,16 @@ class Jobs:
                 _log.exception("a complete look failed")
                 pace.failed()
                 await asyncio.sleep(pace.left_s)
+
+    async def _rest(self) -> None:
+        """Until the next look. A board that was away is protected as soon as it answers."""
+        until_s = time.monotonic() + self._services.settings.resync_seconds
+        pace = Pace()
+        while not self.is_board_protected and (left_s := until_s - time.monotonic()) > 0:
+            pace.failed()
+            await asyncio.sleep(min(pace.left_s, left_s))
+            await self._protect_board({r.key: r.uid for r in self._runners.values()})
+        await asyncio.sleep(max(0.0, until_s - time.monotonic()))
 
     async def _look(self) -> None:
         services, namespace = self._services, self._services.settings.namespace
@@ -159,12 +171,14 @@ class Jobs:
 
     async def _protect_board(self, uids: dict[JobKey, str]) -> None:
         users = self._services.users
-        if users is None:
-            return
         try:
-            await asyncio.to_thread(users.protect, uids)
+            if users is not None:
+                await asyncio.to_thread(users.protect, uids)
+            self.is_board_protected = True
         except BoardError as error:
-            _log.warning("the board is not protected yet: %s", error)
+            if self.is_board_protected:
+                _log.warning("the board is not protected yet: %s", error)
+            self.is_board_protected = False
 
     async def _left_on_board(self) -> tuple[Boards, Users]:
         """What is there before the jobs are listed: a younger job may add its own at any time."""
