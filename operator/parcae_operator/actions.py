@@ -37,6 +37,10 @@ class Hold:
     """Change nothing yet, though something better is possible."""
 
     why: str
+    foregone_samples_per_second: float
+    """What would be trained more."""
+    worth_samples: float
+    """The wait may cost so many in all."""
     until_unix_s: float
     """When to look again at the latest."""
 

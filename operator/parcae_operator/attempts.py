@@ -65,7 +65,8 @@ def _failed(pod: Pod) -> Failed:
 
 def may_retry(past: tuple[Attempt, ...], now_unix_s: float) -> bool:
     """Whether pods may be asked for again; the wait doubles with every attempt."""
-    return not past or is_over(past[-1].last_unix_s, now_unix_s, backoff_s(len(past)))
+    wait_s = backoff_s(len(past))
+    return all(is_over(attempt.last_unix_s, now_unix_s, wait_s) for attempt in past)
 
 
 def backoff_s(num_attempts: int) -> float:

@@ -128,8 +128,7 @@ def _next_plan(seen: Observation, ask: Ask) -> Plan | Hold | None:
         return _replace(seen, choice, PlanReason.SUSPEND)
     if choice.answer.layout == plan.layout:
         return None
-    held = hold(seen, plan, choice.answer) if reason is PlanReason.JOIN else None
-    return held or form(seen, choice, reason)
+    return hold(seen, plan, choice.answer) or form(seen, choice, reason)
 
 
 def _first_plan(seen: Observation, ask: Ask) -> Plan | None:

@@ -144,7 +144,6 @@ class JobLoop:
         self._attention = Attention(interval_s)
         self._reunion = Reunion()
         self._joiners = Joiners()
-        self._held = ""
         self._rest_s = _RESYNC_SECONDS
         self._news = News(self._report)
         self.status = JobStatus()
@@ -217,14 +216,19 @@ class JobLoop:
 
     def _turn(self) -> End | None:
         seen = self._attention.on(self._joiners.on(self._observe()))
-        self._rest_s = self._next_look_s(seen)
         self._news.saw(seen)
         self._write_crashes_down(seen)
         with about(revision=next_revision(seen)):
-            return self._act(seen)
+            end = self._act(seen)
+        self._rest_s = self._next_look_s(seen)
+        return end
 
     def _act(self, seen: Observation) -> End | None:
-        for action in decide(seen, self._planner):
+        actions = decide(seen, self._planner)
+        held = next((action for action in actions if isinstance(action, Hold)), None)
+        if held is not None or not seen.more_of_the_same:
+            self._hold(held)
+        for action in actions:
             match action:
                 case SetStatus(status=status):
                     self.status = status
@@ -235,25 +239,25 @@ class JobLoop:
                     self._cluster.delete_pods(names)
                 case PublishPlan() as published:
                     self._publish(published, seen)
-                case Hold() as held:
-                    self._hold(held, seen)
                 case Complete() | Fail():
                     return action
         return None
 
-    def _hold(self, held: Hold, seen: Observation) -> None:
-        """Say why nothing changes yet, and look again when it is time."""
-        if held.why != self._held:
-            _log.info(held.why)
-        self._held = held.why
-        self._attention.remind(held.until_unix_s)
-        self._rest_s = min(self._rest_s, max(_SETTLE_SECONDS, held.until_unix_s - seen.now_unix_s))
+    def _hold(self, held: Hold | None) -> None:
+        """Say why a larger layout waits, and look again when it is time; or none does."""
+        begins = self._joiners.decided(held)
+        if held is not None:
+            self._attention.remind(held.until_unix_s)
+            if begins:
+                _log.info(held.why)
 
     def _next_look_s(self, seen: Observation) -> float:
         """Seconds to the next look; what changes on the board or in the cluster wakes it before."""
+        due_s = max(_SETTLE_SECONDS, self._attention.due_unix_s - seen.now_unix_s)
         if self._interval_s is None or not (seen.more_of_the_same and is_formed(seen)):
-            return _RESYNC_SECONDS
-        return max(_RESYNC_SECONDS, min(_CALM_SECONDS, self._interval_s / _CALM_PER_INTERVAL))
+            return min(_RESYNC_SECONDS, due_s)
+        calm_s = min(_CALM_SECONDS, self._interval_s / _CALM_PER_INTERVAL)
+        return min(max(_RESYNC_SECONDS, calm_s), due_s)
 
     def _observe(self) -> Observation:
         state = self._view.state()
@@ -308,7 +312,6 @@ class JobLoop:
     def _publish(self, action: PublishPlan, seen: Observation) -> None:
         """Publish by compare-and-swap; on any doubt the next turn looks again."""
         plan = action.plan
-        self._held = ""
         try:
             entry = self._swap(plan, seen)
         except (BoardError, ValueError) as error:

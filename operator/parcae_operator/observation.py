@@ -88,8 +88,10 @@ class Observation:
     """A planning interval has ended since the last look."""
     step_seconds: Mapping[str, float] = field(default_factory=dict)
     """Measured steps by configuration."""
-    joinable_since_unix_s: float | None = None
-    """When the newest of those came that are ready and not in the grid; None where nobody is."""
+    starting: frozenset[str] = frozenset()
+    """Incarnations that will be ready soon, and that a change of plan may wait for."""
+    foregone_samples: float = 0.0
+    """What waiting for them has cost so far."""
     more_of_the_same: bool = False
     """A better layout for these instances was looked for a moment ago."""
     awaited: frozenset[str] = frozenset()
@@ -151,6 +153,21 @@ def starting_agents(seen: Observation) -> int:
         (pod.phase is PodPhase.RUNNING or pod.name in on_board) and pod.name not in started
         for pod in seen.pods
         if pod.phase is not PodPhase.GONE and pod.notice is None
+    )
+
+
+def starting_on_board(seen: Observation) -> frozenset[str]:
+    """Incarnations of agents whose worker loads the user's code, and which nobody announced to go.
+
+    Whoever is not on the board may start there in a second, or have died on its node.
+    """
+    pods = {pod.name: pod for pod in seen.pods if pod.phase is not PodPhase.GONE}
+    return frozenset(
+        incarnation
+        for incarnation, agent in seen.agents.items()
+        if agent.state is AgentState.STARTING
+        and agent.pod in pods
+        and pods[agent.pod].notice is None
     )
 
 

@@ -166,12 +166,19 @@ class Site:
             self.cluster.run(name)
             self.say(name)
 
-    def say(self, name: str, *, holding: Holding | None = None, idle: int = 0) -> None:
+    def starting(self, name: str) -> None:
+        """An agent that loads the user's code."""
+        self.cluster.run(name)
+        self.say(name, ready=False)
+
+    def say(
+        self, name: str, *, holding: Holding | None = None, idle: int = 0, ready: bool = True
+    ) -> None:
         """Write an agent's membership."""
         if name not in self._leases:
             self._leases[name] = self._client.lease(60)
         worker = WorkerInfo(
-            id=f"{name}/0", ready=True, holding=holding, saved=holding, idle_revision=idle
+            id=f"{name}/0", ready=ready, holding=holding, saved=holding, idle_revision=idle
         )
         membership = Membership(
             incarnation=name,
@@ -179,7 +186,7 @@ class Site:
             node=f"node-of-{name}",
             node_uid=f"node-of-{name}",
             address="127.0.0.1",
-            state=AgentState.STANDBY,
+            state=AgentState.STANDBY if ready else AgentState.STARTING,
             workers=(worker,),
         )
         self.board.put_agent(membership, self._leases[name])

@@ -24,6 +24,7 @@ from parcae_api.job import (
 from parcae_api.job_status import ConditionType
 from parcae_api.membership import AgentState, Holding, Membership, Notice, WorkerInfo
 from parcae_api.plan import Configuration, Layout, Plan, PlanReason
+from parcae_api.planning import Alternative, PlanAnswer, PlanRequest
 from parcae_api.profile import LayerProfile, Profile
 from parcae_api.progress import Progress
 from parcae_operator.actions import Action, Complete, CreatePods, Fail, PublishPlan, SetStatus
@@ -410,6 +411,31 @@ class World:
         self.plan = plan
         self.plans[plan.revision] = plan
         self._broken_since = None
+
+
+class ToldPlanner:
+    """A planner that is told what each number of workers trains, and what a change costs."""
+
+    def __init__(self, samples_per_second: list[float], pause_s: float) -> None:
+        self.speeds, self.pause_s = samples_per_second, pause_s
+
+    def plan(self, request: PlanRequest) -> PlanAnswer:
+        count = min(request.num_workers, len(self.speeds) - 1)
+        return PlanAnswer(
+            layout=make_layout(count, 1, 6),
+            samples_per_second=self.speeds[count],
+            pause_seconds=self.pause_s,
+            alternatives=tuple(
+                Alternative(
+                    configuration=f"{data}x1",
+                    samples_per_second=speed,
+                    liveput_samples_per_second=speed,
+                    pause_seconds=self.pause_s,
+                )
+                for data, speed in enumerate(self.speeds)
+            ),
+            why="a test",
+        )
 
 
 def grid_of(plan: Plan) -> list[list[str]]:

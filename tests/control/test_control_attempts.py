@@ -104,6 +104,16 @@ def test_no_pods_are_asked_for_during_the_wait() -> None:
     assert wanted(1000 - 3600) == 2  # another clock stamped the crash: no wait of an hour
 
 
+def test_a_crash_that_was_stamped_ahead_hides_no_later_one() -> None:
+    def wanted(now: float) -> int:
+        observed = seen(crashed("a", 1000 + 3600), crashed("b", 1000), now=now, limit=3)
+        actions = decide(observed, ReactivePlanner())
+        return sum(action.count for action in actions if isinstance(action, CreatePods))
+
+    assert wanted(1000) == 0
+    assert wanted(1000 + 2 * FIRST_BACKOFF_S) > 0
+
+
 def test_the_limit_ends_the_job_with_the_last_crash() -> None:
     def end(limit: int) -> Fail | None:
         pods = (crashed("a", 100, "one"), crashed("b", 200, "two"))

@@ -154,13 +154,13 @@ def test_a_board_that_lost_its_data_is_protected_anew(asking_etcd: EtcdServer) -
 
 
 def test_a_board_that_starts_after_its_operator_is_protected_as_soon_as_it_answers(
-    asking_etcd: EtcdServer,
+    asking_etcd: EtcdServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def work(site: KubeSite) -> None:
         site.resync_seconds = 600.0
         asking_etcd.kill()
-        operator = site.start()
-        await until(lambda: not operator.jobs.is_board_protected, "the board is missed")
+        site.start()
+        await until(lambda: "not protected yet" in caplog.text, "the board is missed")
         asking_etcd.start()
         await until(lambda: site.client.users.are_asked(ROOT), "everybody is asked")
 

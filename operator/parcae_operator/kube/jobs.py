@@ -26,6 +26,8 @@ _log = logging.getLogger(__name__)
 
 _REMEMBERED_S = 600.0
 """How long a deleted job is known to be so: an answer that was slow may still bring it."""
+_UNPROTECTED_S = 5.0
+"""The longest between two tries to protect a board that was away."""
 
 Object = dict[str, Any]
 Boards = dict[JobKey, str]
@@ -44,8 +46,8 @@ class Jobs:
         self._waiting: dict[JobKey, Object] = {}
         """Seen before the first complete list."""
         self._is_ready = False
-        self.is_board_protected = True
-        """As far as is known: the board asks everybody who they are, or need not."""
+        self._unprotected = ""
+        """Why the board does not ask everybody who they are, though it should."""
         self._nodes_listed_s = float("-inf")
         self.looked_s = time.monotonic()
         """When a complete look was last tried, by ``time.monotonic``: a sign of life."""
@@ -129,12 +131,12 @@ class Jobs:
                 await asyncio.sleep(pace.left_s)
 
     async def _rest(self) -> None:
-        """Until the next look. A board that was away is protected as soon as it answers."""
+        """Until the next look. A board that was away at it is protected soon after it answers."""
         until_s = time.monotonic() + self._services.settings.resync_seconds
         pace = Pace()
-        while not self.is_board_protected and (left_s := until_s - time.monotonic()) > 0:
+        while self._unprotected and (left_s := until_s - time.monotonic()) > 0:
             pace.failed()
-            await asyncio.sleep(min(pace.left_s, left_s))
+            await asyncio.sleep(min(pace.left_s, _UNPROTECTED_S, left_s))
             await self._protect_board({r.key: r.uid for r in self._runners.values()})
         await asyncio.sleep(max(0.0, until_s - time.monotonic()))
 
@@ -174,11 +176,11 @@ class Jobs:
         try:
             if users is not None:
                 await asyncio.to_thread(users.protect, uids)
-            self.is_board_protected = True
+            self._unprotected = ""
         except BoardError as error:
-            if self.is_board_protected:
+            if str(error) != self._unprotected:  # once, however often it is tried again
                 _log.warning("the board is not protected yet: %s", error)
-            self.is_board_protected = False
+            self._unprotected = str(error)
 
     async def _left_on_board(self) -> tuple[Boards, Users]:
         """What is there before the jobs are listed: a younger job may add its own at any time."""

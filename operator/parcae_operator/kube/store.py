@@ -114,6 +114,8 @@ class ClusterStore:
         """UIDs of pods that are deleted: a late event must not bring them back."""
         self._nodes: dict[str, NodeReading] = {}
         """By name; which incarnation it is, the reading's UID tells."""
+        self._node_heard_s: dict[str, float] = {}
+        """When a node was last heard of, by name, by ``time.monotonic``."""
         self._zones: dict[str, str] = {}
         """Of nodes, by name."""
         self._all_nodes_seen_unix_s: float | None = None
@@ -182,6 +184,7 @@ class ClusterStore:
             before = self._nodes.get(reading.name)
             state_before = self._latch.state(reading.uid)
             self._nodes[reading.name] = reading
+            self._node_heard_s[reading.name] = self.heard_s
             self._zones[reading.name] = zone_of(raw)
             state = self._latch.observe(reading)
             if before is not None and before.uid != reading.uid:
@@ -201,7 +204,7 @@ class ClusterStore:
             known = self._nodes.get(name)
             if known is None or known.uid != uid:
                 return
-            del self._nodes[name]
+            del self._nodes[name], self._node_heard_s[name]
             self._zones.pop(name, None)
             self._settle()
             changed = self._touched(name)
@@ -218,7 +221,7 @@ class ClusterStore:
             missing = [
                 reading
                 for name, reading in self._nodes.items()
-                if name not in present and reading.read_unix_s < self._clock() - _age(asked_s)
+                if name not in present and self._node_heard_s[name] < asked_s
             ]
         for reading in missing:
             self.lost_node({"metadata": {"name": reading.name, "uid": reading.uid}})

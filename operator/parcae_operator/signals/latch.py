@@ -12,13 +12,22 @@ from dataclasses import dataclass
 from parcae_api.membership import Hint, Notice
 from parcae_api.model import Contract
 from parcae_operator.signals.model import NodeReading, Place, Severity, Signal
-from parcae_operator.signals.record import Evidence, NodeRecord, aged, observed, raised
+from parcae_operator.signals.record import (
+    Evidence,
+    NodeRecord,
+    aged,
+    observed,
+    raised,
+    set_back,
+)
 from parcae_operator.signals.tables import REBALANCE_TTL_S
 
 KEEP_VANISHED_S = 600.0
 """How long a node is remembered that the cluster does not have any more."""
 HINT_RENEWED_S = 60.0
 """How long an agent's hint counts after it was last shown."""
+SET_BACK_S = 60.0
+"""Readings that are older than others by more than this were made by a clock that was set back."""
 _LONGEST_SOURCE = 64
 
 
@@ -70,18 +79,18 @@ class NoticeLatch:
         """
         if not reading.uid:
             return NodeState(uid="")
+        self._pass_time(reading.read_unix_s)
         record = self._records.get(reading.uid) or NodeRecord(uid=reading.uid)
         self._records[reading.uid] = observed(record, reading)
-        self._pass_time(reading.read_unix_s)
         return self.state(reading.uid)
 
     def raise_(self, uid: str, signal: Signal) -> NodeState:
         """Take one signal in that is not on the node's object: an event's."""
         if not uid:
             return NodeState(uid="")
+        self._pass_time(signal.seen_unix_s)
         record = self._records.get(uid) or NodeRecord(uid=uid)
         self._records[uid] = raised(record, signal)
-        self._pass_time(signal.seen_unix_s)
         return self.state(uid)
 
     def raise_notice(self, uid: str, notice: Notice, now_unix_s: float) -> NodeState:
@@ -178,6 +187,10 @@ class NoticeLatch:
         return {uid: state for uid, state in self.states().items() if state.severity is severity}
 
     def _pass_time(self, now_unix_s: float) -> None:
+        back_s = self._now_unix_s - now_unix_s
+        if back_s > SET_BACK_S:  # else nothing new would count until the old time is reached
+            self._records = {uid: set_back(r, back_s) for uid, r in self._records.items()}
+            self._now_unix_s = now_unix_s
         self._now_unix_s = max(self._now_unix_s, now_unix_s)
 
 

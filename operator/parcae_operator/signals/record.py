@@ -121,6 +121,33 @@ def raised(record: NodeRecord, signal: Signal) -> NodeRecord:
     )
 
 
+def set_back(record: NodeRecord, by_s: float) -> NodeRecord:
+    """The record after the clock was set back: what is known keeps its age.
+
+    Deadlines stay, as they are the cloud's.
+    """
+
+    def earlier(at_s: float | None) -> float | None:
+        return None if at_s is None else at_s - by_s
+
+    soft = {
+        source: kept.model_copy(
+            update={
+                "expires_unix_s": earlier(kept.expires_unix_s),
+                "absent_since_unix_s": earlier(kept.absent_since_unix_s),
+            }
+        )
+        for source, kept in record.soft.items()
+    }
+    return record.model_copy(
+        update={
+            "read_unix_s": record.read_unix_s - by_s,
+            "vanished_unix_s": earlier(record.vanished_unix_s),
+            "soft": soft,
+        }
+    )
+
+
 def aged(record: NodeRecord, now_unix_s: float) -> NodeRecord:
     """The record without what has been absent for long enough, or has expired for good."""
     soft = {source: kept for source, kept in record.soft.items() if not _is_over(kept, now_unix_s)}
