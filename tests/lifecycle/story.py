@@ -158,6 +158,13 @@ class Story:
         items = [pod for pod in found["items"] if pod["status"]["phase"] == "Running"]
         return {pod["metadata"]["name"]: pod for pod in items}
 
+    def program(self, component: str) -> list[Object]:
+        """Pods of one of our programs, also those that are about to end."""
+        selector = f"app.kubernetes.io/component%3D{component}"
+        found = self.cluster.api.get(f"/api/v1/namespaces/{SYSTEM}/pods?labelSelector={selector}")
+        items: list[Object] = found["items"]
+        return items
+
     # Who reaches whom.
 
     def listening(self, pod: str) -> list[int]:
@@ -178,11 +185,7 @@ class Story:
 
     def address(self, component: str) -> str:
         """Of the pod of one of our programs."""
-        found = self.cluster.api.get(
-            f"/api/v1/namespaces/{SYSTEM}/pods?labelSelector="
-            f"app.kubernetes.io/component%3D{component}"
-        )
-        [pod] = found["items"]
+        [pod] = self.program(component)
         return str(pod["status"]["podIP"])
 
 
