@@ -16,8 +16,9 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
+# At the lowest priority: with `make -j2 test` the tests run beside it.
 types: install
-	$(BIN)/mypy
+	nice -n 19 $(BIN)/mypy
 
 tests: install
 	$(BIN)/python tests/left_out.py

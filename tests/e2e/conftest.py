@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from e2e_install import install
+from e2e_proof import Undisturbed
 from e2e_site import SPOT, Site
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import cluster_needs
@@ -60,6 +61,14 @@ def site(cluster_needs: None) -> Iterator[Site]:
     finally:
         if not kept:
             shutil.rmtree(stage, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(site: Site) -> Iterator[Undisturbed]:
+    """The scenario waits most of the time: it trains meanwhile, for the comparison at the end."""
+    program = Undisturbed(site.manifest()["spec"]["entrypoint"]["args"])
+    yield program
+    program.stop()
 
 
 @pytest.hookimpl(wrapper=True)

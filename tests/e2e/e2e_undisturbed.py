@@ -1,6 +1,8 @@
-"""``e2e_undisturbed.py CHECKPOINTS < ARGS``: train undisturbed, compare with a final checkpoint.
+"""Train undisturbed, then compare with a final checkpoint. Speaks a line of JSON at a time.
 
-A process of its own: its user code must not sleep or crash, and torch stays out of the tests'.
+Reads the arguments of the user's code, and when it has trained, the folder of checkpoints; a reader
+that goes away ends it. A process of its own: its user code must not sleep or crash, and torch stays
+out of the tests'.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ from parcae_api.job import Entrypoint
 
 def main() -> None:
     torch.set_num_threads(1)
-    args = json.load(sys.stdin)
+    args = json.loads(sys.stdin.readline())
     training = load_training(Entrypoint(function="e2e_train:train", args=args))
     reference = Reference.start(training, seed=1)
     losses = list(reference.losses(training.steps))
-    folder = Path(sys.argv[1])
+    folder = Path(json.loads(sys.stdin.readline()))
     differing = sum(
         not torch.equal(
             load_file(layer_file(folder, training.steps, layer.index))["state"], layer.flat

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from e2e_proof import prove
+from e2e_proof import Undisturbed, prove
 from e2e_site import NAME, NAMESPACE, PACE_S, SYSTEM, Site, is_ready, since, unix_s
 from tests.cluster.errors import ProgramFailed
 from tests.cluster.node import Node
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300, func_only=True)]
 
 
 @pytest.fixture(autouse=True)
-def _one_after_the_other(site: Site, request: pytest.FixtureRequest) -> None:
+def _one_after_the_other(site: Site, undisturbed: Undisturbed) -> None:
     if site.broken:
         pytest.skip(f"{site.broken} failed before")
 
@@ -258,11 +258,11 @@ def test_a_crash_of_the_users_code(site: Site) -> None:
     assert after["preemptions"] == before["preemptions"]
 
 
-@pytest.mark.timeout(1200, func_only=True)  # it trains all of it once more
-def test_the_finished_run_is_an_undisturbed_one(site: Site) -> None:
+@pytest.mark.timeout(1200, func_only=True)  # the rest is trained, by both
+def test_the_finished_run_is_an_undisturbed_one(site: Site, undisturbed: Undisturbed) -> None:
     site.set_pace(0.0)
     site.wait("it is completed", lambda s: s["phase"] == "Completed", bound_s=600)
-    proof = prove(site)
+    proof = prove(site, undisturbed)
     site.note("steps committed", str(proof.steps))
     site.note("samples lost, repeated", f"{proof.lost}, {proof.repeated}", "0, 0")
     site.note("losses and state that differ from an undisturbed run", str(proof.differing), "0")
