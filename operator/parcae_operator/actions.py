@@ -39,8 +39,6 @@ class Hold:
     why: str
     foregone_samples_per_second: float
     """What would be trained more."""
-    worth_samples: float
-    """The wait may cost so many in all."""
     until_unix_s: float
     """When to look again at the latest."""
 

@@ -8,61 +8,71 @@ waiting than one change would have cost (the rule of ski rental).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from parcae_api.plan import Plan
 from parcae_api.planning import PlanAnswer
 from parcae_operator.actions import Hold
-from parcae_operator.observation import Observation, starting_on_board, staying_instances
-from parcae_operator.waits import is_over
+from parcae_operator.observation import Observation, starting_on_board
 
 LONGEST_S = 60.0
 """Whoever has not started by then most likely never will."""
+_ROUNDING_S = 1e-6
+
+
+@dataclass
+class _Waits:
+    """Of one plan: it has one budget, however often a wait is broken off and taken up again."""
+
+    revision: int = 0
+    hold: Hold | None = None
+    """That is in force."""
+    whom: frozenset[str] = frozenset()
+    """Incarnations that are, or were last, waited for."""
+    seconds: float = 0.0
+    foregone_samples: float = 0.0
+
+    def go_on(self, seconds: float) -> None:
+        """Time has passed."""
+        if self.hold is not None:
+            self.seconds += seconds
+            self.foregone_samples += seconds * self.hold.foregone_samples_per_second
 
 
 class Joiners:
-    """Remembers what the wait has cost since it began, and who was waited for in vain."""
+    """Remembers what waiting has cost since the plan was made, and who was waited for in vain."""
 
     def __init__(self) -> None:
-        self._revision = 0
+        self._waits = _Waits()
         self._in_vain: frozenset[str] = frozenset()
-        self._hold: Hold | None = None
-        self._foregone_samples = 0.0
-        self._began_unix_s = self._seen_unix_s = 0.0
+        self._seen_unix_s = 0.0
 
     def on(self, seen: Observation) -> Observation:
         """The look, with who is worth waiting for, and what waiting has cost so far."""
         revision = seen.plan.revision if seen.plan else 0
         starting = starting_on_board(seen)
-        self._in_vain &= starting
-        if revision != self._revision or not _outside(seen):
-            self._end()
-        elif self._hold is not None:
-            passed_s = max(0.0, seen.now_unix_s - self._seen_unix_s)
-            self._foregone_samples += passed_s * self._hold.foregone_samples_per_second
-            is_spent = self._foregone_samples >= self._hold.worth_samples
-            if is_spent or is_over(self._began_unix_s, seen.now_unix_s, LONGEST_S):
-                self._in_vain = starting
-                self._end()
-        self._revision, self._seen_unix_s = revision, seen.now_unix_s
+        if seen.agents and not seen.awaited:  # else the board was away, and not they
+            self._in_vain &= starting
+        self._waits.go_on(max(0.0, seen.now_unix_s - self._seen_unix_s))
+        if revision != self._waits.revision:
+            if self._waits.whom <= starting:  # none of them came
+                self._in_vain |= self._waits.whom
+            self._waits = _Waits(revision)
+        self._seen_unix_s = seen.now_unix_s
         return replace(
             seen,
             starting=starting - self._in_vain,
-            foregone_samples=self._foregone_samples,
+            waited_s=self._waits.seconds,
+            foregone_samples=self._waits.foregone_samples,
         )
 
-    def decided(self, hold: Hold | None) -> bool:
-        """Take in what was decided for the look; whether a wait has begun."""
-        begins = hold is not None and self._hold is None
-        if begins:
-            self._began_unix_s = self._seen_unix_s
-        if hold is None:
-            self._end()
-        self._hold = hold
-        return begins
-
-    def _end(self) -> None:
-        self._hold, self._foregone_samples = None, 0.0
+    def decided(self, seen: Observation, hold: Hold | None) -> bool:
+        """Take in what was decided for the look; whether it is the plan's first wait."""
+        is_first = hold is not None and not self._waits.whom
+        self._waits.hold = hold
+        if hold is not None:
+            self._waits.whom = seen.starting
+        return is_first
 
 
 def hold(seen: Observation, plan: Plan, answer: PlanAnswer) -> Hold | None:
@@ -80,25 +90,19 @@ def hold(seen: Observation, plan: Plan, answer: PlanAnswer) -> Hold | None:
     if not seen.starting or not grows or now is None or not answer.pause_seconds:
         return None
     gain, worth = answer.samples_per_second - now, answer.pause_seconds * now
-    left = worth - seen.foregone_samples
-    if gain <= 0.0 or left <= 0.0:
+    if gain <= 0.0:
         return None
-    left_s = min(left / gain, LONGEST_S)
+    left_s = min((worth - seen.foregone_samples) / gain, LONGEST_S - seen.waited_s)
+    if left_s <= _ROUNDING_S:
+        return None
     others = len(seen.starting)
     start = "another instance starts" if others == 1 else f"{others} other instances start"
     return Hold(
         why=f"{answer.layout.configuration} could train, but {start}: one change for all, or in "
         f"{left_s:.1f} s without them, when the wait has cost as much as a change",
         foregone_samples_per_second=gain,
-        worth_samples=worth,
         until_unix_s=seen.now_unix_s + left_s,
     )
-
-
-def _outside(seen: Observation) -> frozenset[str]:
-    """Instances that are ready and not in the grid."""
-    workers = seen.plan.workers if seen.plan else ()
-    return staying_instances(seen) - {worker.partition("/")[0] for worker in workers}
 
 
 def _speed(seen: Observation, plan: Plan, answer: PlanAnswer) -> float | None:

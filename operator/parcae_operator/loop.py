@@ -212,6 +212,8 @@ class JobLoop:
     def _may_act(self) -> bool:
         if self._claim is not None:
             self.leads = self._claim.holds(self._board, self._view.state().leader)
+        if not self.leads:
+            self._rest_s = _RESYNC_SECONDS
         return self.leads
 
     def _turn(self) -> End | None:
@@ -227,7 +229,7 @@ class JobLoop:
         actions = decide(seen, self._planner)
         held = next((action for action in actions if isinstance(action, Hold)), None)
         if held is not None or not seen.more_of_the_same:
-            self._hold(held)
+            self._hold(seen, held)
         for action in actions:
             match action:
                 case SetStatus(status=status):
@@ -243,17 +245,17 @@ class JobLoop:
                     return action
         return None
 
-    def _hold(self, held: Hold | None) -> None:
+    def _hold(self, seen: Observation, held: Hold | None) -> None:
         """Say why a larger layout waits, and look again when it is time; or none does."""
-        begins = self._joiners.decided(held)
+        is_first = self._joiners.decided(seen, held)
         if held is not None:
             self._attention.remind(held.until_unix_s)
-            if begins:
+            if is_first:
                 _log.info(held.why)
 
     def _next_look_s(self, seen: Observation) -> float:
         """Seconds to the next look; what changes on the board or in the cluster wakes it before."""
-        due_s = max(_SETTLE_SECONDS, self._attention.due_unix_s - seen.now_unix_s)
+        due_s = max(_SETTLE_SECONDS, self._attention.due_unix_s - self._clock())
         if self._interval_s is None or not (seen.more_of_the_same and is_formed(seen)):
             return min(_RESYNC_SECONDS, due_s)
         calm_s = min(_CALM_SECONDS, self._interval_s / _CALM_PER_INTERVAL)
@@ -317,9 +319,11 @@ class JobLoop:
         except (BoardError, ValueError) as error:
             self._entry = None
             self._warn(f"revision {plan.revision} was not published: {error}")
+            self._attention.remind(seen.now_unix_s + _RESYNC_SECONDS)
             return
         if entry is None:
             _log.info("another plan than the one decided on is there; looking again")
+            self._attention.remind(seen.now_unix_s + _RESYNC_SECONDS)
             return
         self._trouble = ""
         at = plan.layout.configuration if plan.layout else "paused"

@@ -90,8 +90,9 @@ class Observation:
     """Measured steps by configuration."""
     starting: frozenset[str] = frozenset()
     """Incarnations that will be ready soon, and that a change of plan may wait for."""
+    waited_s: float = 0.0
+    """How long this plan has waited for others, and what that has cost: ``foregone_samples``."""
     foregone_samples: float = 0.0
-    """What waiting for them has cost so far."""
     more_of_the_same: bool = False
     """A better layout for these instances was looked for a moment ago."""
     awaited: frozenset[str] = frozenset()

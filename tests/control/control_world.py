@@ -418,11 +418,13 @@ class ToldPlanner:
 
     def __init__(self, samples_per_second: list[float], pause_s: float) -> None:
         self.speeds, self.pause_s = samples_per_second, pause_s
+        self.keeps = False
+        """It finds today's layout the best."""
 
     def plan(self, request: PlanRequest) -> PlanAnswer:
         count = min(request.num_workers, len(self.speeds) - 1)
         return PlanAnswer(
-            layout=make_layout(count, 1, 6),
+            layout=request.current if self.keeps else make_layout(count, 1, 6),
             samples_per_second=self.speeds[count],
             pause_seconds=self.pause_s,
             alternatives=tuple(

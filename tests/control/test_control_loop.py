@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -23,6 +24,7 @@ from parcae_api.progress import Progress
 from parcae_cli.etcd_server import EtcdServer
 from parcae_operator import attention
 from parcae_operator.actions import Complete, Fail
+from parcae_operator.claim import Claim
 from parcae_operator.loop import JobLoop
 from parcae_optimizer.liveput_planner import LiveputPlanner
 from parcae_optimizer.reactive import ReactivePlanner
@@ -128,11 +130,38 @@ def test_a_join_waits_for_another_and_the_loop_looks_again_when_that_does_not_co
     site.starting("d")
     site.ready("c")
     assert grid_of(site.await_plan(2)) == [["a"], ["b"], ["c"]]
-    told = [record.getMessage() for record in caplog.records if "could train" in record.message]
+    told = [
+        record.getMessage() for record in caplog.records if "could train" in record.getMessage()
+    ]
     assert told == [
         "3x1 could train, but another instance starts: one change for all, or in 1.0 s without "
         "them, when the wait has cost as much as a change"
     ]
+
+
+def test_a_loop_that_was_reminded_rests_no_longer(site: Site) -> None:
+    site.ready("a", "b")
+    running = site.start(interval_s=60.0)
+    site.await_plan(1)
+    site.form()
+    wait_until(lambda: running.loop._rest_s == 2.0, "nothing is left to do")
+    running.stop()
+    seen = replace(running.loop._observe(), more_of_the_same=True)
+    assert running.loop._next_look_s(seen) == 2.0
+    running.loop._attention.remind(time.time() + 1.0)
+    assert 0.0 < running.loop._next_look_s(seen) <= 1.0
+
+
+def test_a_loop_that_does_not_lead_rests(site: Site) -> None:
+    class Follower:
+        def holds(self, *_: object) -> bool:
+            return False
+
+    running = site.start()
+    running.loop._claim = cast(Claim, Follower())
+    running.loop._rest_s = 0.02  # as of the last look, when something was due
+    running.loop.wake()
+    wait_until(lambda: running.loop._rest_s == 0.5, "it looks now and then")
 
 
 def test_what_happens_at_one_moment_is_answered_by_one_plan(site: Site) -> None:

@@ -246,11 +246,13 @@ def test_a_node_that_came_while_the_list_was_under_way_stays(seen: Seen) -> None
     assert seen.pod().reading.phase is PodPhase.RUNNING
 
 
-def test_a_clock_that_is_set_back_hides_no_deletion_and_no_notice(seen: Seen) -> None:
+def test_a_clock_that_is_set_back_hides_no_deletion_and_no_sign(seen: Seen) -> None:
     placed(seen)
     seen.now -= 3600
-    seen.store.saw_all_nodes([make_node(taints=[DOOMED])], time.monotonic())
-    assert seen.pod().node_state.severity is Severity.DOOMED
+    cordoned = make_node()
+    cordoned["spec"]["unschedulable"] = True
+    seen.store.saw_all_nodes([cordoned], time.monotonic())
+    assert seen.pod().node_state.severity is Severity.HINT
     seen.store.saw_all_nodes([], time.monotonic())
     assert seen.pod().reading.loss is Loss.NODE_GONE
 

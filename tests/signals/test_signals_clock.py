@@ -7,7 +7,7 @@ from signal_objects import T0, make_node, taint
 
 from parcae_api.membership import Hint
 from parcae_operator.signals import NodeReading, NoticeLatch, Severity, read_node
-from parcae_operator.signals.latch import KEEP_VANISHED_S
+from parcae_operator.signals.latch import HINT_RENEWED_S, KEEP_VANISHED_S
 from parcae_operator.signals.record import CLEAR_AFTER_S
 
 UID = "uid-aws"
@@ -24,11 +24,6 @@ def latch_at(now_s: float, **changes: object) -> NoticeLatch:
     latch = NoticeLatch()
     latch.observe(reading(now_s, **changes))
     return latch
-
-
-def test_a_notice_is_heard() -> None:
-    latch = latch_at(T0)
-    assert latch.observe(reading(T0 - BACK_S, taints=[ITN])).severity is Severity.DOOMED
 
 
 def test_a_notice_that_may_pass_is_heard_and_passes() -> None:
@@ -68,6 +63,29 @@ def test_an_agents_hint_counts() -> None:
     now_s = T0 - BACK_S
     hint = Hint(source="aws-rebalance", since_unix_s=now_s)
     assert latch.raise_hint(UID, hint, now_s).severity is Severity.HINT
+
+
+def test_an_events_time_to_live_begins_anew_and_no_more() -> None:
+    latch = latch_at(T0)
+    hint = Hint(source="aws-rebalance", since_unix_s=T0)
+    latch.raise_hint(UID, hint, T0)
+    now_s = T0 - BACK_S
+    assert latch.observe(reading(now_s)).severity is Severity.HINT
+    assert latch.observe(reading(now_s + HINT_RENEWED_S + 1)).severity is Severity.HEALTHY
+
+
+def test_a_clock_that_jumps_ahead_for_a_moment_takes_nothing_away() -> None:
+    latch = NoticeLatch()
+    uid = "uid-on-demand"
+    latch.observe(reading(T0, "on-demand", taints=[IMPENDING]))
+    for at_s in (T0 + 700, T0 + 1, T0 + 800, T0 + 2):
+        latch.observe(reading(at_s, "on-demand", taints=[IMPENDING]))
+    assert latch.notices()[uid].deadline_unix_s == T0 + 3600
+    latch.settle((), T0 + 3)
+    latch.settle((), T0 + 500)
+    latch.settle((), T0 + 4)
+    latch.settle((), T0 + KEEP_VANISHED_S)
+    assert set(latch.states()) == {uid}
 
 
 def test_what_is_certain_stays_so() -> None:

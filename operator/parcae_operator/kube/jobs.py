@@ -178,9 +178,10 @@ class Jobs:
                 await asyncio.to_thread(users.protect, uids)
             self._unprotected = ""
         except BoardError as error:
-            if str(error) != self._unprotected:  # once, however often it is tried again
-                _log.warning("the board is not protected yet: %s", error)
-            self._unprotected = str(error)
+            reason = str(error) or type(error).__name__
+            if reason != self._unprotected:  # once, however often it is tried again
+                _log.warning("the board is not protected yet: %s", reason)
+            self._unprotected = reason
 
     async def _left_on_board(self) -> tuple[Boards, Users]:
         """What is there before the jobs are listed: a younger job may add its own at any time."""

@@ -178,8 +178,8 @@ class ClusterStore:
 
     def saw_node(self, raw: Object) -> None:
         """A node, from a watch or a list."""
-        reading = read_node(raw, self._clock(), self._settings)
         with self._lock:
+            reading = read_node(raw, self._clock(), self._settings)
             self.heard_s = time.monotonic()
             before = self._nodes.get(reading.name)
             state_before = self._latch.state(reading.uid)

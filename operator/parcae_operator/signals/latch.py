@@ -187,9 +187,9 @@ class NoticeLatch:
         return {uid: state for uid, state in self.states().items() if state.severity is severity}
 
     def _pass_time(self, now_unix_s: float) -> None:
-        back_s = self._now_unix_s - now_unix_s
-        if back_s > SET_BACK_S:  # else nothing new would count until the old time is reached
-            self._records = {uid: set_back(r, back_s) for uid, r in self._records.items()}
+        if self._now_unix_s - now_unix_s > SET_BACK_S:
+            # Else nothing new would count until the old time is reached.
+            self._records = {uid: set_back(r, now_unix_s) for uid, r in self._records.items()}
             self._now_unix_s = now_unix_s
         self._now_unix_s = max(self._now_unix_s, now_unix_s)
 

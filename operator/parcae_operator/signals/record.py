@@ -30,6 +30,8 @@ class Soft(Contract):
 
     evidence: Evidence
     expires_unix_s: float | None = None
+    ttl_s: float | None = None
+    """Its time to live, when it was last renewed."""
     level: bool = True
     """It counts while the cluster shows it; otherwise, an event's, until it expires."""
     absent_since_unix_s: float | None = None
@@ -121,28 +123,30 @@ def raised(record: NodeRecord, signal: Signal) -> NodeRecord:
     )
 
 
-def set_back(record: NodeRecord, by_s: float) -> NodeRecord:
-    """The record after the clock was set back: what is known keeps its age.
+def set_back(record: NodeRecord, now_unix_s: float) -> NodeRecord:
+    """The record after the clock was set back to a time: nothing in it is later than it can be.
 
-    Deadlines stay, as they are the cloud's.
+    Deadlines stay: the earliest that was ever told counts.
     """
 
-    def earlier(at_s: float | None) -> float | None:
-        return None if at_s is None else at_s - by_s
+    def no_later(at_s: float | None, than_s: float | None) -> float | None:
+        return at_s if at_s is None or than_s is None else min(at_s, than_s)
 
     soft = {
         source: kept.model_copy(
             update={
-                "expires_unix_s": earlier(kept.expires_unix_s),
-                "absent_since_unix_s": earlier(kept.absent_since_unix_s),
+                "expires_unix_s": no_later(
+                    kept.expires_unix_s, None if kept.ttl_s is None else now_unix_s + kept.ttl_s
+                ),
+                "absent_since_unix_s": no_later(kept.absent_since_unix_s, now_unix_s),
             }
         )
         for source, kept in record.soft.items()
     }
     return record.model_copy(
         update={
-            "read_unix_s": record.read_unix_s - by_s,
-            "vanished_unix_s": earlier(record.vanished_unix_s),
+            "read_unix_s": min(record.read_unix_s, now_unix_s),
+            "vanished_unix_s": no_later(record.vanished_unix_s, now_unix_s),
             "soft": soft,
         }
     )
@@ -157,7 +161,7 @@ def aged(record: NodeRecord, now_unix_s: float) -> NodeRecord:
 def _renewed(kept: Soft | None, evidence: Evidence, signal: Signal, level: bool) -> Soft:
     expires_s = None if signal.ttl_s is None else signal.seen_unix_s + signal.ttl_s
     if kept is None:
-        return Soft(evidence=evidence, expires_unix_s=expires_s, level=level)
+        return Soft(evidence=evidence, expires_unix_s=expires_s, ttl_s=signal.ttl_s, level=level)
     if signal.severity >= Severity.DOOMED:  # counted from the first sight, never later
         earlier_s = _earlier(kept.evidence.deadline_unix_s, evidence.deadline_unix_s)
         evidence = evidence.model_copy(update={"deadline_unix_s": earlier_s})
@@ -169,6 +173,7 @@ def _renewed(kept: Soft | None, evidence: Evidence, signal: Signal, level: bool)
     return Soft(
         evidence=evidence.model_copy(update={"since_unix_s": since_s}),
         expires_unix_s=expires_s,
+        ttl_s=kept.ttl_s if level else signal.ttl_s,
         level=level,
     )
 
