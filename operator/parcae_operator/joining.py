@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from parcae_api.plan import Plan
+from parcae_api.plan import Plan, PlanReason
 from parcae_api.planning import PlanAnswer
 from parcae_operator.actions import Hold
 from parcae_operator.observation import Observation, starting_on_board
@@ -18,6 +18,7 @@ from parcae_operator.observation import Observation, starting_on_board
 LONGEST_S = 60.0
 """Whoever has not started by then most likely never will."""
 _ROUNDING_S = 1e-6
+_UNFORCED = (PlanReason.JOIN, PlanReason.FORECAST)
 
 
 @dataclass
@@ -55,8 +56,9 @@ class Joiners:
             self._in_vain &= starting
         self._waits.go_on(max(0.0, seen.now_unix_s - self._seen_unix_s))
         if revision != self._waits.revision:
-            if self._waits.whom <= starting:  # none of them came
-                self._in_vain |= self._waits.whom
+            if seen.plan is not None and seen.plan.reason in _UNFORCED:
+                # Either all of them came, or the budget was spent on those that still start.
+                self._in_vain |= self._waits.whom & starting
             self._waits = _Waits(revision)
         self._seen_unix_s = seen.now_unix_s
         return replace(

@@ -110,6 +110,18 @@ def test_whoever_was_waited_for_in_vain_is_so_once_only() -> None:
     held(watcher)
 
 
+def test_whoever_was_waited_for_when_a_loss_came_is_worth_it_still() -> None:
+    watcher = Watcher()
+    watcher.world.ready("c").starting("d")
+    held(watcher)
+    watcher.world.lose("b")
+    assert isinstance(watcher.look(0.1), Plan)
+    watcher.world.publish()
+    watcher.world.obey().train(1)
+    watcher.world.ready("e")
+    held(watcher)
+
+
 def test_a_wait_that_is_broken_off_goes_on_where_it_was() -> None:
     planner = ToldPlanner([0.0, 1.0, 2.0, 3.0], pause_s=1.0)
     watcher = Watcher(planner)
