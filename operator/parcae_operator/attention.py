@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from parcae_operator.observation import (
-    Observation,
-    is_formed,
-    staying_instances,
-)
+from parcae_operator.observation import Observation, is_formed, staying_instances
 from parcae_operator.waits import is_over
 
 LONGEST_S = 5.0

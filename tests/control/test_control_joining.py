@@ -6,18 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from control_world import ToldPlanner, World, grid_of
+from control_world import ToldPlanner, World, grid_of, make_layout, make_profile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parcae_api.history import History
 from parcae_api.plan import Plan, PlanReason
-from parcae_api.planning import Planner
+from parcae_api.planning import Planner, PlanRequest
 from parcae_operator.actions import Hold, PublishPlan
 from parcae_operator.attention import LONGEST_S as LOOK_S
 from parcae_operator.attention import Attention
 from parcae_operator.controller import decide
-from parcae_operator.joining import LONGEST_S, Joiners
+from parcae_operator.joining import LONGEST_S, Joiners, hold
 from parcae_optimizer.liveput_planner import LiveputPlanner
 from parcae_optimizer.reactive import ReactivePlanner
 from parcae_predictor import HazardPredictor
@@ -143,6 +143,32 @@ def test_a_board_that_was_away_gives_no_time_back() -> None:
     assert watcher.look(1.5, board_away=True) is None
     held(watcher, 10.0)
     assert isinstance(watcher.look(0.6), Plan)
+
+
+def test_a_board_that_was_away_makes_nobody_worth_it_again() -> None:
+    watcher = Watcher()
+    watcher.world.ready("c").starting("stuck")
+    held(watcher)
+    watcher.look(1.0)
+    watcher.world.publish()
+    watcher.world.obey().train(1)
+    watcher.look(1.0)
+    watcher.look(1.0, board_away=True)
+    watcher.world.ready("e")
+    assert isinstance(watcher.look(1.0), Plan)
+
+
+def test_a_better_layout_of_as_many_workers_waits_for_nobody() -> None:
+    watcher = Watcher()
+    seen = replace(watcher.world.observe(), starting=frozenset("d"))
+    assert seen.plan is not None
+    faster = ToldPlanner([0.0, 1.0, 2.0], pause_s=1.0).plan(
+        PlanRequest(profile=make_profile(6), num_workers=2)
+    )
+    answer = faster.model_copy(update={"layout": make_layout(1, 2, 6), "samples_per_second": 3.0})
+    assert hold(seen, seen.plan, answer) is None
+    larger = answer.model_copy(update={"layout": make_layout(3, 1, 6)})
+    assert hold(seen, seen.plan, larger) is not None
 
 
 def test_newcomers_do_not_begin_the_wait_anew() -> None:
@@ -281,9 +307,9 @@ def test_a_plan_loses_no_more_by_waiting_than_a_change_costs(
             case "change its mind":
                 planner.keeps = what
         gap_s = what if isinstance(what, float) else 0.1
-        if (hold := watcher.in_force) is not None:  # the loop looks again in time
-            gap_s = min(gap_s, max(0.0, hold.until_unix_s - world.now) + 2e-6)
-            foregone += gap_s * hold.foregone_samples_per_second
+        if (waits := watcher.in_force) is not None:  # the loop looks again in time
+            gap_s = min(gap_s, max(0.0, waits.until_unix_s - world.now) + 2e-6)
+            foregone += gap_s * waits.foregone_samples_per_second
             waited_s += gap_s
         if isinstance(watcher.look(gap_s, board_away=move == "lose the board"), Plan):
             break
